@@ -1,0 +1,22 @@
+"""The answer of admission as data; only the webhook's shell turns it into a response."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Operation = Mapping[str, Any]
+"""One operation of a JSON patch (RFC 6902): `{"op": "add", "path": ..., "value": ...}`."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What happens to one pod. With a refusal there are no operations."""
+
+    operations: tuple[Operation, ...] = ()
+    """The JSON patch; empty where nothing has to change."""
+    warnings: tuple[str, ...] = ()
+    """Shown to whoever created the pod; each at most 256 characters is shown whole by kubectl."""
+    refusal: str | None = None
+    """Why the pod is refused: every reason with its path, then the next step."""
+    code: int = 403
+    """HTTP status of a refusal: 403 by rule, 500 where something could not be read."""

@@ -1,0 +1,1 @@
+"""What people and Kubernetes write: the two kinds, quantities, pods, and the chart's values."""

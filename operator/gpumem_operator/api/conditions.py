@@ -1,0 +1,59 @@
+"""Conditions, their types, and every reason that the operator writes into one."""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from gpumem_operator.api.model import Model
+
+
+class Condition(Model):
+    """One aspect of an object's state, in Kubernetes' standard form."""
+
+    type: Annotated[str, Field(min_length=1, max_length=316)]
+    """Name of the aspect."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
+    reason: Annotated[str, Field(min_length=1, max_length=1024)]
+    """One word for programs."""
+    message: Annotated[str, Field(max_length=32768)] = ""
+    """A sentence for people."""
+    last_transition_time: Annotated[
+        str, Field(json_schema_extra={"format": "date-time"}, max_length=64)
+    ]
+    """When status last changed."""
+    observed_generation: Annotated[int, Field(ge=0)] | None = None
+    """Generation of the spec that the condition describes."""
+
+
+READY: Final = "Ready"
+"""Policy and tenant: the spec is read and applied to new pods."""
+SHADOWED: Final = "Shadowed"
+"""Policy: every pod that it selects is decided by another policy."""
+MEASUREMENT_UNAVAILABLE: Final = "MeasurementUnavailable"
+"""Policy: use is not measured, or not for all of its pods."""
+OVERUSE: Final = "Overuse"
+"""Policy: at least one pod holds more than its limit."""
+SCALING_ACTIVE: Final = "ScalingActive"
+"""Policy: replicas of its targets follow GPU memory."""
+WITHIN_QUOTA: Final = "WithinQuota"
+"""Tenant: what its pods are charged fits into its quota."""
+USING_MORE_THAN_CHARGED: Final = "UsingMoreThanCharged"
+"""Tenant: its pods hold more than they are charged for."""
+
+APPLIED: Final = "Applied"
+"""Ready=True: new pods get what the spec says."""
+INVALID_SPEC: Final = "InvalidSpec"
+"""Ready=False: the stored spec can not be read; GPU pods of the namespace are refused."""
+UNMANAGED_PODS: Final = "UnmanagedPods"
+"""Ready=True, with pods that never went through admission."""
+OTHER_POLICY_WINS: Final = "OtherPolicyWins"
+"""Shadowed=True: a policy with a higher rank selects the same pods."""
+SELECTS_PODS: Final = "NotShadowed"
+"""Shadowed=False."""
+NOT_MEASURED: Final = "NotMeasured"
+"""MeasurementUnavailable=True: nothing reports use."""
+CHARGES_FIT: Final = "ChargesFit"
+"""WithinQuota=True."""
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
+"""WithinQuota=False: more is charged than the quota, for example since it was lowered."""

@@ -1,0 +1,257 @@
+"""GPUMemoryPolicy: what a platform team says about the GPU pods of one namespace."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gpumem_operator.api.conditions import Condition
+from gpumem_operator.api.model import Bytes, Model, Name
+from gpumem_operator.api.quantity import GIB
+from gpumem_operator.api.scaling import ScalingTarget, ScalingTargetStatus
+from gpumem_operator.api.selector import LabelSelector
+
+AbsolutePath = Annotated[str, Field(max_length=4096, pattern=r"^/[^:\x00]*$")]
+AllocatorConfig = Annotated[
+    dict[
+        Annotated[str, Field(min_length=1, max_length=63)],
+        Annotated[str, Field(min_length=1, max_length=256)],
+    ],
+    Field(max_length=32),
+]
+Enabling = Literal["Enabled", "Disabled"]
+Action = Literal["Reclaim", "Evict", "Delete", "Kill"]
+
+
+class Limits(Model):
+    """How much memory a container may hold on each of its GPUs."""
+
+    default_bytes: Annotated[Bytes | None, Field(alias="default")] = None
+    """Limit per GPU of a container that declares nothing. Absent: no limit is set on it."""
+    min_bytes: Annotated[Bytes, Field(alias="min")] = 2 * GIB
+    """Least limit per GPU; a container that declares less is refused. Default: 2Gi."""
+    max_bytes: Annotated[Bytes | None, Field(alias="max")] = None
+    """Largest limit per GPU; a container that declares more is refused. Absent: no upper bound."""
+    context_reserve_bytes: Annotated[Bytes, Field(alias="contextReserve")] = 1 * GIB
+    """Per process, kept for the CUDA context, workspaces and NCCL: the cap of a framework is the
+    limit less this. Must be smaller than min. Default: 1Gi."""
+
+
+class PyTorch(Model):
+    """Settings of PyTorch's CUDA caching allocator."""
+
+    allocator_config: AllocatorConfig = {}
+    """Keys and values of PYTORCH_CUDA_ALLOC_CONF, merged with the pod's own. Default: none set."""
+    min_version: Annotated[str, Field(max_length=8, pattern=r"^[0-9]{1,3}\.[0-9]{1,3}$")] = "2.0"
+    """Oldest PyTorch that the pods may contain; keys newer than it are refused, because that
+    PyTorch would fail on them. Default: "2.0"."""
+
+
+class TensorFlow(Model):
+    """Settings of TensorFlow."""
+
+    mode: Literal["Limit", "Growth", "Default"] = "Limit"
+    """Limit: memory_limit of every GPU, set by the shim. Growth: memory is taken as needed, without
+    a cap (TF_FORCE_GPU_ALLOW_GROWTH). Default: TensorFlow is left alone. Default: Limit."""
+
+
+class Jax(Model):
+    """Settings of JAX."""
+
+    preallocation: Literal["Disabled", "Enabled", "Default"] = "Disabled"
+    """Whether JAX takes its share of the card at the first operation. Default leaves JAX alone.
+    Default: Disabled."""
+
+
+class Frameworks(Model):
+    """Settings for each framework. They apply to GPU containers."""
+
+    pytorch: PyTorch = PyTorch()
+    """PyTorch. Default: nothing is set."""
+    tensorflow: TensorFlow = TensorFlow()
+    """TensorFlow. Default: mode Limit."""
+    jax: Jax = Jax()
+    """JAX. Default: no preallocation."""
+
+
+class Injection(Model):
+    """How settings are written into pods that have some of their own."""
+
+    existing_env: Literal["Merge", "Keep", "Override"] = "Merge"
+    """For variables that the pod sets itself. Merge: allocator keys that it did not set are added,
+    its own win. Keep: its variables stay as they are. Override: ours replace them. A cap of the pod
+    may always be lower than ours and never higher. Default: Merge."""
+    shim: Enabling = "Enabled"
+    """Whether the start-up shim, which sets the caps that no variable can, is put into GPU
+    containers. Default: Enabled."""
+    image_python_path: Annotated[
+        str, Field(max_length=4096, pattern=r"^[^\x00]*$", alias="imagePythonPath")
+    ] = ""
+    """What the images have in PYTHONPATH themselves: the shim's PYTHONPATH hides it, so it is
+    appended. Default: empty."""
+    server_args: Enabling = "Disabled"
+    """Whether memory arguments of known inference servers are lowered to the limit at their start.
+    Default: Disabled."""
+
+
+class Monitoring(Model):
+    """How use is measured."""
+
+    mode: Literal["Sidecar", "NodeAgent", "None"] | None = None
+    """Sidecar: a native sidecar in each pod. NodeAgent: the DaemonSet, nothing in the pod. None: not
+    measured. Absent: the chart's value monitoring.mode (Sidecar unless changed)."""
+    interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
+    """Seconds between two measurements. Default: 5."""
+
+
+class Enforcement(Model):
+    """What happens to a pod that holds more than its limit."""
+
+    mode: Literal["Audit", "Warn", "Enforce"] = "Audit"
+    """Audit: only recorded what would have been done. Warn: Events and conditions. Enforce: the
+    actions. Default: Audit."""
+    minimum_enforcer: Literal["None", "MPS", "Driver"] = "None"
+    """Pods go only to nodes where at least this can hold their limits. Default: None."""
+    warn_percent: Annotated[int, Field(ge=1, le=100)] = 90
+    """Percent of the limit above which a pod is warned. Default: 90."""
+    grace_period_seconds: Annotated[int, Field(ge=0, le=86400)] = 60
+    """Seconds above the limit before the first action. Default: 60."""
+    actions: Annotated[
+        list[Action],
+        Field(max_length=4, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    ] = ["Reclaim", "Evict"]
+    """In this order. Reclaim: cached memory is given back. Evict: the eviction API, budgets are
+    respected. Delete: like Evict, but ignores budgets after evictionTimeoutSeconds. Kill: the
+    process is ended (only with monitoring.mode NodeAgent). Default: Reclaim, Evict."""
+    eviction_timeout_seconds: Annotated[int, Field(ge=1, le=86400)] = 600
+    """Seconds after which Delete no longer waits for a disruption budget. Default: 600."""
+
+
+class DatasetCache(Model):
+    """A tmpfs for a data set, in every GPU container; its use counts in the memory limit of the
+    container (not in GPU memory)."""
+
+    mount_path: AbsolutePath
+    """Where it is mounted. Required."""
+    size_limit_bytes: Annotated[Bytes, Field(alias="sizeLimit")]
+    """Most that it may hold. Required."""
+
+
+class DefaultPolicySpec(Model):
+    """What a policy says about a pod, without the choice of pods: a tenant's defaultPolicy."""
+
+    mode: Literal["Active", "Observe"] = "Active"
+    """Active: everything below is applied. Observe: pods are only labelled and measured, nothing
+    is limited or refused. Default: Active."""
+    limits: Limits = Limits()
+    """Memory per GPU. Default: nothing for containers that declare nothing, at least 2Gi for
+    those that do."""
+    frameworks: Frameworks = Frameworks()
+    """Settings for each framework."""
+    injection: Injection = Injection()
+    """How settings are written into pods."""
+    monitoring: Monitoring = Monitoring()
+    """How use is measured."""
+    enforcement: Enforcement = Enforcement()
+    """What happens to a pod that holds more than its limit."""
+    dataset_cache: DatasetCache | None = None
+    """A tmpfs for a data set. Absent: none."""
+
+
+class PolicySpec(DefaultPolicySpec):
+    """What the platform team wants for the GPU pods that the selector chooses."""
+
+    selector: LabelSelector = LabelSelector()
+    """Which GPU pods of the namespace. Absent: all of them."""
+    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
+    """One policy decides for a pod: the highest priority, then the oldest, then the first by name.
+    Default: 0."""
+    scaling: Annotated[list[ScalingTarget], Field(max_length=16)] = []
+    """Workloads whose replicas follow GPU memory. Default: none."""
+
+
+class PodCounts(Model):
+    """Pods that the policy decides for."""
+
+    managed: int = 0
+    """Pods that carry this policy's plan."""
+    outdated: int = 0
+    """Managed pods that were admitted before the policy last changed what it says about pods."""
+    unmanaged: int = 0
+    """GPU pods that the policy selects and that never went through admission."""
+
+
+class PolicyMemory(Model):
+    """GPU memory of the policy's pods."""
+
+    declared_bytes: int | None = None
+    """Sum of what running pods asked for, in bytes. Absent: not known yet."""
+    used_bytes: int | None = None
+    """Sum of what was measured, in bytes. Absent: nothing is measured."""
+    unknown_pods: int | None = None
+    """Pods whose use can not be read at present; they are not in usedBytes."""
+
+
+class EnforcerCounts(Model):
+    """Pods by what really holds their limit."""
+
+    hardware: int = 0
+    """A whole exclusive card or a MIG slice."""
+    driver: int = 0
+    """The driver's own limit, read back."""
+    mps: int = 0
+    """The MPS server's limit."""
+    framework: int = 0
+    """The allocator of the framework, set by the shim."""
+    none: int = 0
+    """Measured, and nothing holds the limit."""
+    unknown: int = 0
+    """No fresh evidence."""
+
+
+class RecentAction(Model):
+    """One action of enforcement, or what would have been done."""
+
+    time: Annotated[str, Field(json_schema_extra={"format": "date-time"}, max_length=64)]
+    """When."""
+    pod: Name
+    """Name of the pod."""
+    uid: Annotated[str, Field(max_length=64)]
+    """UID of the pod."""
+    limit_bytes: int | None = None
+    """The pod's limit per GPU at that time, in bytes."""
+    used_bytes: int | None = None
+    """What it held on the GPU in question, in bytes."""
+    action: Annotated[str, Field(max_length=32)]
+    """Reclaim, Evict, Delete or Kill."""
+    result: Annotated[str, Field(max_length=64)]
+    """Done, WouldHave, or why not (BlockedByPDB, Busy, Unsupported, ...)."""
+    reason: Annotated[str, Field(max_length=1024)] = ""
+    """A sentence for people."""
+
+
+class PolicyStatus(Model):
+    """What the operator sees; written by it alone."""
+
+    observed_generation: int | None = None
+    """Generation of the spec that this status describes."""
+    conditions: Annotated[
+        list[Condition],
+        Field(
+            max_length=16,
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+            },
+        ),
+    ] = []
+    """Ready, Shadowed, MeasurementUnavailable, Overuse, ScalingActive."""
+    pods: PodCounts | None = None
+    """Pods that the policy decides for."""
+    memory: PolicyMemory | None = None
+    """GPU memory of these pods."""
+    enforcers: EnforcerCounts | None = None
+    """Pods by what really holds their limit. Absent: not known yet."""
+    scaling: Annotated[list[ScalingTargetStatus], Field(max_length=16)] = []
+    """One entry for each scaling target."""
+    recent_actions: Annotated[list[RecentAction], Field(max_length=20)] = []
+    """The latest actions of enforcement, newest first, at most 20."""

@@ -1,0 +1,78 @@
+"""Kubernetes quantities of memory as whole bytes.
+
+Python's int has no upper bound, Kubernetes' quantity ends at 2**63 - 1; anything above it, below
+zero or not whole is an error with a message for people, never a rounded number.
+"""
+
+import re
+from decimal import Context, Decimal
+from typing import Final
+
+LARGEST_BYTES: Final = 2**63 - 1
+MIB: Final = 2**20
+GIB: Final = 2**30
+
+_BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15,
+                   "E": 18}  # fmt: skip
+_EXACT: Final = Context(prec=200)
+_FORM: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,3}))?",
+    re.ASCII,
+)
+
+
+class QuantityError(ValueError):
+    """The text is not a quantity of whole bytes between 0 and 2**63 - 1."""
+
+
+def parse_bytes(value: object) -> int:
+    """Whole bytes of a quantity as Kubernetes reads it: `8Gi`, `1.5Gi`, `8G`, `1e3`, 8589934592.
+
+    Raises QuantityError with a sentence that says what is wrong and what would be right.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise QuantityError(f"{value!r} is not a quantity: write for example 8Gi or 8589934592")
+    text = str(value)
+    match = _FORM.fullmatch(text) if len(text) <= 64 else None
+    if match is None:
+        raise QuantityError(f"{text[:64]!r} is not a quantity{_hint(text)}")
+    if match["sign"] == "-" and Decimal(match["number"]) != 0:
+        raise QuantityError(f"{text!r} is negative: an amount of memory is at least 0")
+    amount = _EXACT.multiply(Decimal(match["number"]), _scale(match["suffix"], match["exponent"]))
+    if amount != amount.to_integral_value():
+        raise QuantityError(f"{text!r} is not a whole number of bytes: write for example 1536Mi")
+    if amount > LARGEST_BYTES:
+        raise QuantityError(f"{text!r} is more than the largest quantity, {LARGEST_BYTES} bytes")
+    return int(amount)
+
+
+def _scale(suffix: str | None, exponent: str | None) -> Decimal:
+    if suffix in _BINARY:
+        return Decimal(_BINARY[suffix])
+    return Decimal(10) ** int(exponent if exponent is not None else _DECIMAL[suffix or ""])
+
+
+def _hint(text: str) -> str:
+    stem = text.strip().removesuffix("B").removesuffix("b").removesuffix("i")
+    if stem != text and stem[-1:].upper() in "KMGTPE" and stem[:-1].strip().isdigit():
+        return f": did you mean {stem[:-1].strip()}{stem[-1:].upper()}i?"
+    return ": write for example 8Gi or 512Mi"
+
+
+def format_bytes(amount: int) -> str:
+    """The amount in the largest binary unit that shows it exactly, down to plain bytes.
+
+    >>> format_bytes(8 * GIB), format_bytes(1536 * MIB), format_bytes(10**10)
+    ('8Gi', '1536Mi', '10000000000')
+    """
+    for suffix, unit in reversed(_BINARY.items()):
+        if amount and amount % unit == 0:
+            return f"{amount // unit}{suffix}"
+    return str(amount)
+
+
+def floor_to_mib(amount: int) -> int:
+    """The amount rounded down to whole MiB, in bytes: the step in which drivers count limits."""
+    return amount // MIB * MIB

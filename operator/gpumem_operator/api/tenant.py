@@ -1,0 +1,117 @@
+"""GPUMemoryTenant: a set of namespaces with one quota of GPU memory."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gpumem_operator.api.conditions import Condition
+from gpumem_operator.api.model import Bytes, Model, Name
+from gpumem_operator.api.policy import DefaultPolicySpec
+from gpumem_operator.api.selector import LabelSelector
+
+
+class Quota(Model):
+    """How much GPU memory the tenant's pods may ask for together."""
+
+    limit_bytes: Annotated[Bytes, Field(alias="limit")]
+    """Most that all pods of the tenant are charged together. Required."""
+    whole_gpu_bytes: Annotated[Bytes, Field(alias="wholeGPU")]
+    """What a GPU counts for when nothing says how much of it is taken. Required."""
+    exclusive_gpu: Annotated[Literal["Declared", "Whole"], Field(alias="exclusiveGPU")] = "Declared"
+    """Whether a card that nobody else can use is charged as declared or as a whole one.
+    Default: Declared."""
+    on_exceeded: Literal["Queue", "Reject", "Warn"] = "Queue"
+    """Pods past the quota wait (Queue), are refused (Reject), or are only reported (Warn).
+    Default: Queue."""
+    hold_after_seconds: Annotated[int, Field(ge=0, le=604_800)] = 600
+    """A pod passed over for so long holds the room that becomes free for itself. Default: 600."""
+
+
+class TenantSpec(Model):
+    """A set of namespaces and what they may take together."""
+
+    namespace_selector: LabelSelector
+    """Which namespaces, by their labels. Required; an empty one selects all."""
+    quota: Quota
+    """How much GPU memory. Required."""
+    default_policy: DefaultPolicySpec | None = None
+    """Applies to GPU pods that no policy of their namespace selects. Absent: they are charged and
+    nothing else."""
+
+
+class Reservation(Model):
+    """Room kept for one pod until the leader sees it."""
+
+    pod_uid: Annotated[str, Field(alias="podUID", min_length=1, max_length=64)]
+    """UID of the pod."""
+    namespace: Annotated[str, Field(max_length=63)]
+    """Namespace of the pod."""
+    name: Name
+    """Name of the pod."""
+    bytes: int
+    """What is kept for it, in bytes."""
+
+
+class QueuedPod(Model):
+    """A pod that waits for room."""
+
+    namespace: Annotated[str, Field(max_length=63)]
+    """Namespace of the pod."""
+    name: Name
+    """Name of the pod."""
+    bytes: int
+    """What it asks for, in bytes."""
+
+
+class TopPod(Model):
+    """One of the pods that hold most of the quota."""
+
+    namespace: Annotated[str, Field(max_length=63)]
+    """Namespace of the pod."""
+    name: Name
+    """Name of the pod."""
+    charged_bytes: int
+    """What the tenant pays for it, in bytes."""
+    used_bytes: int | None = None
+    """What it was measured to hold, in bytes. Absent: unknown."""
+
+
+class TenantStatus(Model):
+    """What the operator sees; written by it alone."""
+
+    observed_generation: int | None = None
+    """Generation of the spec that this status describes."""
+    conditions: Annotated[
+        list[Condition],
+        Field(
+            max_length=16,
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+            },
+        ),
+    ] = []
+    """Ready, WithinQuota, UsingMoreThanCharged."""
+    epoch: int | None = None
+    """Raised by each new leader; a writer that reads a higher one than its own stops."""
+    charged_bytes: int | None = None
+    """What the tenant's pods are charged together, in bytes. Absent: not counted yet."""
+    queued_bytes: int | None = None
+    """What waiting pods ask for together, in bytes. Absent: not counted yet."""
+    used_bytes: int | None = None
+    """What the tenant's pods were measured to hold, in bytes. Absent: nothing is measured."""
+    reservations: Annotated[
+        list[Reservation],
+        Field(
+            max_length=1000,
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["podUID"],
+            },
+        ),
+    ] = []
+    """Room kept for pods that the leader has not seen yet."""
+    queue: Annotated[list[QueuedPod], Field(max_length=50)] = []
+    """The first 50 waiting pods, in the order in which they will be let through."""
+    top_pods: Annotated[list[TopPod], Field(max_length=10)] = []
+    """The ten pods that are charged most."""
