@@ -1,0 +1,219 @@
+"""What the product reads from a pod, as immutable facts.
+
+Only fields that nobody can change after creation are read for anything that counts: resources,
+environment, and the kind and order of containers. Our own containers are not among the facts.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from gpumem_operator import names
+from gpumem_operator.api.quantity import GIB, QuantityError, parse_bytes
+from gpumem_operator.api.violation import Violation
+
+ContainerKind = Literal["containers", "initContainers", "ephemeralContainers"]
+KINDS: Final[tuple[ContainerKind, ...]] = ("initContainers", "containers", "ephemeralContainers")
+
+NO_DEVICES: Final = frozenset({"void", "none"})
+"""Values of NVIDIA_VISIBLE_DEVICES that give a container no GPU."""
+
+_MIG_PROFILE: Final = re.compile(r"(\d+c\.)?\d+g\.(\d+)gb(\.me|\.gfx)?(\.shared)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class GpuRequest:
+    """How many GPUs, or slices, a container asks for under one resource name."""
+
+    resource: str
+    count: int
+    profile_bytes: int | None
+    """Memory of one MIG slice, from the name of its profile; None for a card."""
+
+
+@dataclass(frozen=True)
+class ContainerFacts:
+    """One container of a pod's spec."""
+
+    kind: ContainerKind
+    index: int
+    """Position in its list in the raw pod, our own containers counted."""
+    name: str
+    native_sidecar: bool
+    gpus: tuple[GpuRequest, ...]
+    memory_bytes: int | None
+    """The memory resource in its limits: the total over its GPUs. None where it has none."""
+    memory_text: str
+    """The same as its author wrote it."""
+    raw: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def gpu_count(self) -> int:
+        return sum(request.count for request in self.gpus)
+
+    @property
+    def profile_bytes(self) -> int | None:
+        """Memory of the smallest of its MIG slices; None where one of its GPUs is a card."""
+        sizes = [request.profile_bytes for request in self.gpus]
+        return None if None in sizes or not sizes else min(size for size in sizes if size)
+
+    @property
+    def path(self) -> str:
+        return f"spec.{self.kind}[{self.name}]"
+
+    @property
+    def sees_devices(self) -> bool:
+        """Whether its NVIDIA_VISIBLE_DEVICES could give it GPUs that it does not ask for."""
+        return any(_gives_devices(entry) for entry in self.raw.get("env") or ())
+
+
+@dataclass(frozen=True)
+class PodFacts:
+    """One pod; `violations` are values that could not be read."""
+
+    namespace: str
+    name: str
+    """Its name, or its generateName with a star: the name is not known yet at admission."""
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    containers: tuple[ContainerFacts, ...]
+    host_pid: bool
+    host_network: bool
+    windows: bool
+    node_name: str
+    share_process_namespace: bool | None
+    violations: tuple[Violation, ...]
+
+    @property
+    def gpu_containers(self) -> tuple[ContainerFacts, ...]:
+        return tuple(container for container in self.containers if container.gpu_count)
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "") -> PodFacts:
+    """The facts of a raw pod; `namespace` for pods that do not name theirs yet."""
+    metadata = pod.get("metadata") or {}
+    spec = pod.get("spec") or {}
+    violations: list[Violation] = []
+    containers = tuple(
+        _container(kind, index, raw, memory_resource, violations)
+        for kind, index, raw in _each_container(spec)
+        if raw.get("name") not in names.OUR_CONTAINERS
+    )
+    return PodFacts(
+        namespace=metadata.get("namespace") or namespace,
+        name=metadata.get("name") or f"{metadata.get('generateName') or ''}*",
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+        containers=containers,
+        host_pid=bool(spec.get("hostPID")),
+        host_network=bool(spec.get("hostNetwork")),
+        windows=(spec.get("os") or {}).get("name") == "windows",
+        node_name=spec.get("nodeName") or "",
+        share_process_namespace=spec.get("shareProcessNamespace"),
+        violations=tuple(violations),
+    )
+
+
+def is_gpu_pod(pod: Mapping[str, Any], memory_resource: str) -> bool:
+    """Whether any container has a limit for a GPU or the memory resource, or could see devices.
+
+    The chart's matchConditions say the same in CEL; a test compares the two.
+    """
+    return any(
+        any(
+            is_gpu_resource(key) or key == memory_resource
+            for key in (raw.get("resources") or {}).get("limits") or ()
+        )
+        or any(_gives_devices(entry) for entry in raw.get("env") or ())
+        for _, _, raw in _each_container(pod.get("spec") or {})
+        if raw.get("name") not in names.OUR_CONTAINERS
+    )
+
+
+def is_handled(pod: Mapping[str, Any]) -> bool:
+    """Whether admission wrote a frozen declaration into any container of the pod."""
+    return any(
+        entry.get("name") == names.LIMIT_SOURCE_ENV
+        for _, _, raw in _each_container(pod.get("spec") or {})
+        for entry in raw.get("env") or ()
+    )
+
+
+def is_gpu_resource(resource: str) -> bool:
+    """Whether containers get GPUs or slices of GPUs under this resource name."""
+    return resource in (names.GPU_RESOURCE, names.SHARED_GPU_RESOURCE) or resource.startswith(
+        names.MIG_RESOURCE_PREFIX
+    )
+
+
+@lru_cache(maxsize=256)
+def profile_bytes(resource: str) -> int | None:
+    """Memory of one MIG slice: `nvidia.com/mig-1g.10gb` has 10Gi. None for anything else."""
+    if not resource.startswith(names.MIG_RESOURCE_PREFIX):
+        return None
+    match = _MIG_PROFILE.fullmatch(resource.removeprefix(names.MIG_RESOURCE_PREFIX))
+    return int(match[2]) * GIB if match else None
+
+
+def env_value(raw_container: Mapping[str, Any], name: str) -> str | None:
+    """The value of a variable, the last one where it is repeated; None without a plain value."""
+    value = None
+    for entry in raw_container.get("env") or ():
+        if entry.get("name") == name:
+            value = None if entry.get("valueFrom") else entry.get("value") or ""
+    return value
+
+
+def _each_container(spec: Mapping[str, Any]) -> Iterator[tuple[ContainerKind, int, Any]]:
+    for kind in KINDS:
+        for index, raw in enumerate(spec.get(kind) or ()):
+            yield kind, index, raw
+
+
+def _container(
+    kind: ContainerKind,
+    index: int,
+    raw: Mapping[str, Any],
+    memory_resource: str,
+    violations: list[Violation],
+) -> ContainerFacts:
+    name = raw.get("name") or ""
+    limits = (raw.get("resources") or {}).get("limits") or {}
+    gpus: list[GpuRequest] = []
+    memory: int | None = None
+    for resource, quantity in limits.items():
+        gpu = is_gpu_resource(resource)
+        if not gpu and resource != memory_resource:
+            continue
+        try:
+            amount = parse_bytes(quantity)
+        except QuantityError as error:
+            path = f'spec.{kind}[{name}].resources.limits["{resource}"]'
+            violations.append(Violation(path, str(error)))
+            continue
+        if not gpu:
+            memory = amount
+        elif amount:
+            gpus.append(GpuRequest(resource, amount, profile_bytes(resource)))
+    return ContainerFacts(
+        kind=kind,
+        index=index,
+        name=name,
+        native_sidecar=kind == "initContainers" and raw.get("restartPolicy") == "Always",
+        gpus=tuple(gpus),
+        memory_bytes=memory,
+        memory_text=str(limits.get(memory_resource, "")),
+        raw=raw,
+    )
+
+
+def _gives_devices(entry: Mapping[str, Any]) -> bool:
+    return entry.get("name") == names.VISIBLE_DEVICES_ENV and (
+        bool(entry.get("valueFrom")) or (entry.get("value") or "") not in NO_DEVICES
+    )
