@@ -1,0 +1,1 @@
+"""What a process tells about itself over HTTP: alive, ready, and its numbers."""

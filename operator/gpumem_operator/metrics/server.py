@@ -1,0 +1,70 @@
+"""The plain HTTP endpoint of every role: `/healthz`, `/readyz` and `/metrics`.
+
+It answers from the process's own event loop on purpose: a loop that is blocked must look dead.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aiohttp import web
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+_SHUTDOWN_SECONDS: Final = 1.0
+"""A scraper that keeps its connection open must not hold up the end of the process."""
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def serve(
+    host: str,
+    port: int,
+    *,
+    ready: Callable[[], str | None],
+    registry: CollectorRegistry = REGISTRY,
+) -> AsyncIterator[int]:
+    """Serve until the block ends; yields the port, which is useful where `port` is 0.
+
+    `ready` returns None, or the reason why the process is not ready, which `/readyz` then answers
+    with status 503. Raises OSError where the address is taken.
+    """
+    application = web.Application()
+    application.add_routes(
+        [
+            web.get("/healthz", _healthz),
+            web.get("/readyz", _readyz(ready)),
+            web.get("/metrics", _metrics(registry)),
+        ]
+    )
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def _healthz(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+def _readyz(ready: Callable[[], str | None]) -> Answer:
+    async def answer(_: web.Request) -> web.Response:
+        reason = ready()
+        if reason is None:
+            return web.Response(text="ok\n")
+        return web.Response(status=503, text=f"not ready: {reason}\n")
+
+    return answer
+
+
+def _metrics(registry: CollectorRegistry) -> Answer:
+    async def answer(request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+
+    return answer
