@@ -30,13 +30,8 @@ class Candidate:
 
 
 def find_binaries(*, verbose: bool = False) -> dict[str, Path]:
-    """The path of every program, by name; builds what is nowhere to be had.
-
-    The order is: KUBEBUILDER_ASSETS, because someone set it on purpose; our cache, because it
-    holds exactly the pinned versions; PATH, because it saves a build; a build.
-    """
-    chosen = {program.name: _choose(program) for program in PROGRAMS}
-    _reject_mixed_servers(chosen)
+    """The path of every program, by name; builds what is nowhere to be had."""
+    chosen = choose_binaries()
     build([program for program in PROGRAMS if chosen[program.name] is None])
     if verbose:
         for program in PROGRAMS:
@@ -48,6 +43,17 @@ def find_binaries(*, verbose: bool = False) -> dict[str, Path]:
     }
 
 
+def choose_binaries() -> dict[str, Candidate | None]:
+    """The program from elsewhere to use, by name; None stands for the one in our cache.
+
+    The order is: KUBEBUILDER_ASSETS, because someone set it on purpose; our cache, because it
+    holds exactly the pinned versions; PATH, because it saves a build; a build.
+    """
+    chosen = {program.name: _choose(program) for program in PROGRAMS}
+    _reject_mixed_servers(chosen)
+    return chosen
+
+
 def _origin_line(program: Program, candidate: Candidate | None) -> str:
     if candidate is None:
         version = ".".join(map(str, program.module.version))
@@ -57,7 +63,6 @@ def _origin_line(program: Program, candidate: Candidate | None) -> str:
 
 
 def _choose(program: Program) -> Candidate | None:
-    """The program from elsewhere that is to be used, or None for the one in our cache."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets:
         given = _fitting(program, Path(assets) / program.name, "KUBEBUILDER_ASSETS")
@@ -72,7 +77,7 @@ def _choose(program: Program) -> Candidate | None:
 def _fitting(program: Program, path: Path, origin: str) -> Candidate | None:
     if not path.exists():
         return None
-    version = version_of(program, path)
+    version = _printed_version(program, path)
     if version is not None and _accepts(program, version):
         return Candidate(path, origin, version)
     said = ".".join(map(str, version)) if version else "no version"
@@ -86,7 +91,7 @@ def _accepts(program: Program, version: tuple[int, int]) -> bool:
     )
 
 
-def version_of(program: Program, path: Path) -> tuple[int, int] | None:
+def _printed_version(program: Program, path: Path) -> tuple[int, int] | None:
     """The (major, minor) version that a program prints; None when it fails or prints none."""
     try:
         result = subprocess.run(

@@ -86,6 +86,8 @@ def apiserver_arguments(
         f"--client-ca-file={pki / 'ca.crt'}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged",
+        # Without it a stop waits a minute for the watches of the clients.
+        "--shutdown-watch-termination-grace-period=1s",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-signing-key-file={pki / 'service-account.key'}",
@@ -105,17 +107,24 @@ def controller_manager_arguments(layout: Layout) -> list[str]:
         "--use-service-account-credentials",
         f"--root-ca-file={layout.pki / 'ca.crt'}",
         f"--service-account-private-key-file={layout.pki / 'service-account.key'}",
-        *_LONE_CLIENT,
+        *_CONTROLLER_FLAGS,
     ]
 
 
 def scheduler_arguments(layout: Layout) -> list[str]:
-    return [f"--kubeconfig={layout.kubeconfig_of('kube-scheduler')}", *_LONE_CLIENT]
+    return [f"--kubeconfig={layout.kubeconfig_of('kube-scheduler')}", *_CONTROLLER_FLAGS]
 
 
-_LONE_CLIENT = ("--leader-elect=false", "--secure-port=0")
-"""There is no rival to elect against, and with an election they would end themselves whenever
-the apiserver is down for long. Without a port of their own there is none to clash over."""
+_CONTROLLER_FLAGS = (
+    # There is no rival to elect against, and with an election they would end themselves
+    # whenever the apiserver is down for long.
+    "--leader-elect=false",
+    # Without a port of their own there is none to clash over.
+    "--secure-port=0",
+    # The usual 20 requests a second make the controller-manager take seconds to start.
+    "--kube-api-qps=500",
+    "--kube-api-burst=500",
+)
 
 
 class Component:

@@ -60,7 +60,7 @@ class GoModule:
         )
         return ("-trimpath", "-ldflags", " ".join(["-s -w", *(f"-X {v}" for v in variables)]))
 
-    @cached_property
+    @property
     def binary_folder(self) -> Path:
         """Where the built programs are kept: one folder for each state of the pins and flags."""
         digest = hashlib.sha256()

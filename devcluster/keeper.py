@@ -218,7 +218,9 @@ class Keeper:
         return names
 
     def _end(self) -> None:
-        self._terminate(list(self._components))
+        # Clients before servers: a server whose clients are still there takes long to end.
+        for names in (["kube-controller-manager", "kube-scheduler"], [APISERVER], ["etcd"]):
+            self._terminate(names)
         shutil.rmtree(self._layout.root, ignore_errors=True)
         remove_record(os.getpid())
 
