@@ -1,0 +1,48 @@
+{{/*
+CEL: is `object` a GPU pod? True where any container, init and ephemeral ones included, has a limit
+for a GPU resource or the memory resource, or sets NVIDIA_VISIBLE_DEVICES to something other than
+void or none. A variable by valueFrom has no value, so it counts; so does an empty one, which the
+API server stores without a value too.
+
+Every step that may be absent is optional (`.?`): with failurePolicy Fail, an error in this
+expression refuses the pod. Limits are enough, because the API server demands one beside every
+request for an extended resource.
+*/}}
+{{- define "gpumem.isGpuPod" -}}
+(object.spec.containers
+  + object.spec.?initContainers.orValue([])
+  + object.spec.?ephemeralContainers.orValue([])).exists(c,
+    c.?resources.limits.orValue({}).exists(r,
+      r in {{ list "nvidia.com/gpu" "nvidia.com/gpu.shared" .Values.memoryResource | toJson }}
+      || r.startsWith('nvidia.com/mig-'))
+    || c.?env.orValue([]).exists(e,
+      e.name == 'NVIDIA_VISIBLE_DEVICES'
+      && !(e.?value.orValue('') in ['void', 'none'])))
+{{- end }}
+
+{{/* Where the API server finds one hook. Call with (dict "root" $ "path" "mutate-pod"). */}}
+{{- define "gpumem.clientConfig" -}}
+{{- $values := .root.Values -}}
+{{- if $values.webhook.url }}
+url: {{ printf "%s/%s" (trimSuffix "/" $values.webhook.url) .path | quote }}
+{{- else }}
+service:
+  name: {{ include "gpumem.fullname" .root }}-webhook
+  namespace: {{ .root.Release.Namespace }}
+  path: /{{ .path }}
+  port: 443
+{{- end }}
+{{- if eq $values.certificates.mode "Provided" }}
+caBundle: {{ required "certificates.caBundle is empty, but certificates.mode is Provided: give the PEM of the CA" $values.certificates.caBundle | b64enc }}
+{{- end }}
+{{- end }}
+
+{{- define "gpumem.namespaceSelector" -}}
+matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: NotIn
+    values: {{ include "gpumem.ignoredNamespaces" . }}
+  - key: gpumemory.dev/ignore
+    operator: NotIn
+    values: ["true"]
+{{- end }}

@@ -1,0 +1,48 @@
+{{- define "gpumem.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gpumem.labels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{/* Labels that select the pods of one role. Call with (dict "root" $ "role" "webhook"). */}}
+{{- define "gpumem.selectorLabels" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .role }}
+{{- end }}
+
+{{- define "gpumem.caSecret" -}}
+{{ include "gpumem.fullname" . }}-ca
+{{- end }}
+
+{{- define "gpumem.certSecret" -}}
+{{- if eq .Values.certificates.mode "Provided" -}}
+{{ required "certificates.secretName is empty, but certificates.mode is Provided: name the Secret with tls.crt, tls.key and ca.crt" .Values.certificates.secretName }}
+{{- else -}}
+{{ include "gpumem.fullname" . }}-webhook-cert
+{{- end -}}
+{{- end }}
+
+{{/* Namespaces that admission leaves out: the configured ones and the release's own. */}}
+{{- define "gpumem.ignoredNamespaces" -}}
+{{- append .Values.ignoredNamespaces .Release.Namespace | uniq | toJson -}}
+{{- end }}
+
+{{/* What the processes read: exactly the fields of gpumem_operator.api.values.Values. */}}
+{{- define "gpumem.settings" -}}
+{{- $read := pick .Values "memoryResource" "exclusiveResources" "resourceClaims" "gpuDeviceClasses" "sidecar" "monitoring" "scheduling" "report" "runVolumeSize" -}}
+{{- $ignored := dict "ignoredNamespaces" (include "gpumem.ignoredNamespaces" . | fromJsonArray) -}}
+{{ merge $read $ignored | toYaml }}
+{{- end }}

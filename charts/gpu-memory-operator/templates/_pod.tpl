@@ -1,0 +1,119 @@
+{{/*
+The pod of one role. Call with (dict "root" $ "role" "webhook" "values" .Values.webhook
+"args" (list ...) "ports" (list (dict "name" ... "containerPort" ...)) "drainSeconds" 5).
+*/}}
+{{- define "gpumem.podTemplate" -}}
+{{- $values := .root.Values -}}
+metadata:
+  annotations:
+    # The processes read their settings once, so a change of them starts new ones.
+    checksum/settings: {{ include "gpumem.settings" .root | sha256sum }}
+  labels:
+    {{- include "gpumem.selectorLabels" . | nindent 4 }}
+spec:
+  serviceAccountName: {{ include "gpumem.fullname" .root }}-{{ .role }}
+  {{- with $values.operator.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $values.operator.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with $values.operator.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $values.operator.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  affinity:
+    podAntiAffinity:
+      # Preferred, not required: a cluster of one node gets its replicas too.
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 100
+          podAffinityTerm:
+            topologyKey: kubernetes.io/hostname
+            labelSelector:
+              matchLabels:
+                {{- include "gpumem.selectorLabels" . | nindent 16 }}
+  enableServiceLinks: false
+  terminationGracePeriodSeconds: 30
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: {{ $values.operator.runAsUser }}
+    runAsGroup: {{ $values.operator.runAsUser }}
+    fsGroup: {{ $values.operator.runAsUser }}
+    seccompProfile:
+      type: RuntimeDefault
+  containers:
+    - name: {{ .role }}
+      image: {{ $values.operator.image }}
+      imagePullPolicy: {{ $values.operator.pullPolicy }}
+      args:
+        - --role={{ .role }}
+        - --settings=/etc/gpumem/settings.yaml
+        - --namespace={{ .root.Release.Namespace }}
+        {{- range .args }}
+        - {{ . }}
+        {{- end }}
+        - --health-port=8081
+      ports:
+        {{- range .ports }}
+        - name: {{ .name }}
+          containerPort: {{ .containerPort }}
+        {{- end }}
+        - name: health
+          containerPort: 8081
+      # Alive: the process's loop turns. Whether the API server answers is no part of it, so that
+      # an outage there does not restart every replica here.
+      livenessProbe:
+        httpGet:
+          path: /healthz
+          port: health
+        periodSeconds: 10
+        timeoutSeconds: 5
+        failureThreshold: 6
+      readinessProbe:
+        httpGet:
+          path: /readyz
+          port: health
+        periodSeconds: 2
+        timeoutSeconds: 2
+        failureThreshold: 3
+      # Reading the caches of a large cluster for the first time may take a while.
+      startupProbe:
+        httpGet:
+          path: /healthz
+          port: health
+        periodSeconds: 2
+        timeoutSeconds: 2
+        failureThreshold: 60
+      {{- if .drainSeconds }}
+      lifecycle:
+        preStop:
+          # Time for every API server to learn that this replica is going.
+          sleep:
+            seconds: {{ .drainSeconds }}
+      {{- end }}
+      resources:
+        {{- toYaml .values.resources | nindent 8 }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      volumeMounts:
+        - name: settings
+          mountPath: /etc/gpumem
+          readOnly: true
+        - name: tmp
+          mountPath: /tmp
+  volumes:
+    - name: settings
+      configMap:
+        name: {{ include "gpumem.fullname" .root }}-settings
+    - name: tmp
+      emptyDir:
+        sizeLimit: 16Mi
+{{- end }}
