@@ -114,7 +114,7 @@ NODE_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 NODE_COUNT_LABEL: Final = "nvidia.com/gpu.count"
 NODE_SHARING_LABEL: Final = "nvidia.com/gpu.sharing-strategy"
 
-# Paths of the webhook server: the ids of its handlers and the paths in the chart -------------------
+# Paths of the webhook server: ids of its handlers, and the paths in the chart ---------------------
 
 MUTATE_POD: Final = "mutate-pod"
 MUTATE_EPHEMERAL: Final = "mutate-ephemeral-containers"

@@ -1,20 +1,145 @@
 """One pod in, one verdict out: the whole of admission, without any I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpumem_operator.admission.verdict import Verdict
+from gpumem_operator import names
+from gpumem_operator.admission import ephemeral, quota
+from gpumem_operator.admission.decider import Decider, decide
+from gpumem_operator.admission.declaration import Declarations, declare
+from gpumem_operator.admission.edit import operations
+from gpumem_operator.admission.planner import make_plan
+from gpumem_operator.admission.verdict import Verdict, refusal
+from gpumem_operator.api.pods import PodFacts, gather, is_gpu_pod, is_handled
 from gpumem_operator.api.records import Surroundings
 from gpumem_operator.api.values import Values
+from gpumem_operator.api.violation import Violation
+
+UNTOUCHED = Verdict()
 
 
 def review_pod(pod: Mapping[str, Any], surroundings: Surroundings, values: Values) -> Verdict:
     """The verdict on a pod that is being created in the namespace of `surroundings`."""
-    raise NotImplementedError
+    if not is_gpu_pod(pod, values.memory_resource):
+        return UNTOUCHED
+    facts = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
+    unreadable = _unreadable(surroundings)
+    if unreadable:
+        return refusal(facts.title, unreadable, next_step="correct the object", code=500)
+    decider = decide(facts, surroundings)
+    if decider is None:
+        return UNTOUCHED
+    declarations = _declare(facts, decider, values)
+    if not declarations.rows and not declarations.violations:
+        return UNTOUCHED
+    return _review(pod, facts, declarations, surroundings, decider=decider, values=values)
 
 
 def review_ephemeral_containers(
     pod: Mapping[str, Any], old_pod: Mapping[str, Any], surroundings: Surroundings, values: Values
 ) -> Verdict:
     """The verdict on ephemeral containers that are being added to a stored pod."""
-    raise NotImplementedError
+    unreadable = _unreadable(surroundings)
+    facts = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
+    if unreadable:
+        return refusal(facts.title, unreadable, next_step="correct the object", code=500)
+    if not is_handled(old_pod) and not surroundings.tenants:
+        return UNTOUCHED
+    added = ephemeral.added(facts, old_pod)
+    violations = list(_devices_in_tenants(facts, surroundings, only=frozenset(added)))
+    if violations:
+        return refusal(facts.title, violations, next_step=_NO_DEVICES)
+    return Verdict(operations=tuple(ephemeral.operations(added)))
+
+
+_NO_DEVICES = (
+    "ask for GPUs in resources.limits; NVIDIA_VISIBLE_DEVICES may only be void or none here"
+)
+
+
+def _declare(facts: PodFacts, decider: Decider, values: Values) -> Declarations:
+    limits = decider.spec.limits if decider.spec else None
+    if limits is not None and not decider.active:
+        limits = limits.model_copy(update={"default_bytes": None})
+    return declare(
+        facts,
+        values.memory_resource,
+        limits=limits,
+        exclusive_resources=frozenset(values.exclusive_resources),
+    )
+
+
+def _review(
+    pod: Mapping[str, Any],
+    facts: PodFacts,
+    declarations: Declarations,
+    surroundings: Surroundings,
+    *,
+    decider: Decider,
+    values: Values,
+) -> Verdict:
+    planned = make_plan(facts, declarations, decider=decider, values=values)
+    devices = tuple(_devices_in_tenants(facts, surroundings))
+    quotas = quota.check(facts, declarations, surroundings.tenants, values)
+    refused = [*devices, *quotas.violations]
+    judged = [*declarations.out_of_bounds, *planned.violations]
+    # Without a tenant nobody but the policy minds a faulty declaration, and it only observes.
+    (refused if decider.active or surroundings.tenants else judged).extend(declarations.violations)
+    if decider.active:
+        refused.extend(judged)
+    if refused:
+        return refusal(facts.title, refused, next_step=f"{decider.title} decides for this pod")
+    warnings = [*planned.warnings, *quotas.warnings, *_unlimited(declarations, decider)]
+    warnings.extend(_uncounted(declarations))
+    if not decider.active:
+        warnings.extend(f"would be refused: {violation}" for violation in judged)
+    return Verdict(
+        operations=tuple(operations(pod, planned.plan, values.memory_resource)),
+        warnings=tuple(f"{names.GROUP}: {text}" for text in warnings),
+    )
+
+
+def _unreadable(surroundings: Surroundings) -> list[Violation]:
+    """A policy that can not be read might be the one that decides; so nothing is let through."""
+    records = [
+        *((f"policy {p.namespace}/{p.name}", p.problem) for p in surroundings.policies),
+        *((f"tenant {t.name}", t.problem) for t in surroundings.tenants),
+    ]
+    return [Violation(title, f"can not be read: {text}") for title, text in records if text]
+
+
+def _devices_in_tenants(
+    facts: PodFacts, surroundings: Surroundings, *, only: frozenset[str] | None = None
+) -> Iterable[Violation]:
+    if not surroundings.tenants:
+        return
+    for container in facts.containers:
+        if container.sees_devices and (only is None or container.name in only):
+            yield Violation(
+                f"{container.path}.env[{names.VISIBLE_DEVICES_ENV}]",
+                "gives the container GPUs that it did not ask for, in a namespace of tenant "
+                f"{surroundings.tenants[0].name}",
+            )
+
+
+def _unlimited(declarations: Declarations, decider: Decider) -> list[str]:
+    """A policy with a largest limit says nothing about containers that declare none: tell it."""
+    if not decider.active or decider.spec is None or decider.spec.limits.max_bytes is None:
+        return []
+    free = [row.container.name for row in declarations.rows if row.source == "WholeGPU"]
+    if not free:
+        return []
+    return [
+        f"{decider.title} has spec.limits.max but no default, and {', '.join(free[:3])} "
+        "declares nothing: it may take whole cards"
+    ]
+
+
+def _uncounted(declarations: Declarations) -> list[str]:
+    blind = [row.container.name for row in declarations.rows if not row.container.gpu_count]
+    if not blind:
+        return []
+    return [
+        f"{', '.join(blind[:3])}: {names.VISIBLE_DEVICES_ENV} gives it GPUs that it does not ask "
+        "for; they are not counted"
+    ]

@@ -1,8 +1,10 @@
 """The answer of admission as data; only the webhook's shell turns it into a response."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from gpumem_operator.api.violation import Violation
 
 Operation = Mapping[str, Any]
 """One operation of a JSON patch (RFC 6902): `{"op": "add", "path": ..., "value": ...}`."""
@@ -20,3 +22,17 @@ class Verdict:
     """Why the pod is refused: every reason with its path, then the next step."""
     code: int = 403
     """HTTP status of a refusal: 403 by rule, 500 where something could not be read."""
+
+
+_SHOWN: Final = 10
+
+
+def refusal(
+    title: str, violations: Sequence[Violation], *, next_step: str, code: int = 403
+) -> Verdict:
+    """A refusal that names the pod, every fault with its path, and what to do."""
+    faults = [str(violation) for violation in violations[:_SHOWN]]
+    if len(violations) > _SHOWN:
+        faults.append(f"and {len(violations) - _SHOWN} more")
+    text = "; ".join(faults)
+    return Verdict(refusal=f"GPU pod {title} is refused: {text}. ({next_step})", code=code)

@@ -103,7 +103,9 @@ def charge_facts(
     return PodCharge(total, tuple(row for _, row in rows))
 
 
-def charge_pod(pod: Mapping[str, Any], values: Values, *, rates: Rates = UNKNOWN_RATES) -> PodCharge:
+def charge_pod(
+    pod: Mapping[str, Any], values: Values, *, rates: Rates = UNKNOWN_RATES
+) -> PodCharge:
     """The charge of a stored pod, from its resources and the declarations frozen in it."""
     facts = gather(pod, values.memory_resource)
     limits = {container.name: stored_limit(container) for container in facts.gpu_containers}

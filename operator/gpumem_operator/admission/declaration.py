@@ -1,0 +1,228 @@
+"""How much GPU memory each container declares, and what is wrong with the declarations.
+
+Order: the memory resource (a total over the container's GPUs), an annotation (per GPU), the MIG
+profile, the policy's default, a whole GPU.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpumem_operator import names
+from gpumem_operator.api.pods import ContainerFacts, PodFacts
+from gpumem_operator.api.policy import Limits
+from gpumem_operator.api.quantity import MIB, QuantityError, floor_to_mib, format_bytes, parse_bytes
+from gpumem_operator.api.violation import Violation
+from gpumem_operator.ledger.charge import Source
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What one container declares."""
+
+    container: ContainerFacts
+    source: Source
+    limit_bytes: int | None
+    """Per GPU; None for WholeGPU."""
+
+    @property
+    def frozen_bytes(self) -> int | None:
+        """What is written into the container: a profile and a whole GPU speak for themselves."""
+        return self.limit_bytes if self.source in ("Resource", "Annotation", "Policy") else None
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Over all GPUs of the container."""
+        return None if self.limit_bytes is None else self.limit_bytes * self.container.gpu_count
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """What a pod declares. A container that can see no GPU has no row."""
+
+    rows: tuple[Declaration, ...]
+    violations: tuple[Violation, ...]
+    """Faults of the declarations themselves, whatever a policy says."""
+    out_of_bounds: tuple[Violation, ...]
+    """Declarations that the policy's min or max does not allow."""
+
+    def of(self, container: ContainerFacts) -> Declaration | None:
+        return next((row for row in self.rows if row.container is container), None)
+
+
+def declare(
+    facts: PodFacts,
+    memory_resource: str,
+    *,
+    limits: Limits | None,
+    exclusive_resources: frozenset[str] = frozenset(),
+) -> Declarations:
+    """Declarations of all containers that can see GPUs; `limits` is None without a policy.
+
+    Containers with faulty declarations have a row as well, as if the fault were not there: in
+    mode Observe the pod is let through with warnings.
+    """
+    annotated, violations = _annotations(facts)
+    out_of_bounds: list[Violation] = []
+    rows: list[Declaration] = []
+    for container in facts.containers:
+        limit = annotated.get(container.name)
+        if container.memory_bytes is not None and not container.gpu_count:
+            violations.append(_memory_without_gpu(container, memory_resource))
+        if not (container.gpu_count or container.sees_devices):
+            continue
+        violations.extend(_disagreement(container, memory_resource, annotated=limit))
+        row = _row(container, limit, limits=limits, exclusive_resources=exclusive_resources)
+        violations.extend(_no_amount(row, memory_resource))
+        violations.extend(_more_than_profile(row, memory_resource))
+        if limits is not None:
+            out_of_bounds.extend(_out_of_bounds(row, limits, memory_resource))
+        rows.append(row)
+    return Declarations(tuple(rows), (*facts.violations, *violations), tuple(out_of_bounds))
+
+
+def _row(
+    container: ContainerFacts,
+    annotated: int | None,
+    *,
+    limits: Limits | None,
+    exclusive_resources: frozenset[str],
+) -> Declaration:
+    if container.memory_bytes is not None and container.gpu_count:
+        per_gpu = floor_to_mib(container.memory_bytes // container.gpu_count)
+        return Declaration(container, "Resource", per_gpu)
+    if annotated is not None:
+        return Declaration(container, "Annotation", annotated)
+    if container.profile_bytes is not None:
+        return Declaration(container, "Profile", container.profile_bytes)
+    default = limits.default_bytes if limits else None
+    exclusive = any(gpu.resource in exclusive_resources for gpu in container.gpus)
+    if default is not None and not exclusive:
+        return Declaration(container, "Policy", default)
+    return Declaration(container, "WholeGPU", None)
+
+
+def _annotations(facts: PodFacts) -> tuple[dict[str, int], list[Violation]]:
+    """Limit per GPU by container, from the pod's annotations; the container's own one wins."""
+    limits: dict[str, int] = {}
+    violations: list[Violation] = []
+    prefix = names.container_limit_annotation("")
+    able = {c.name: c for c in facts.containers if c.gpu_count or c.sees_devices}
+    for key in sorted(facts.annotations, key=len):
+        if key != names.LIMIT_ANNOTATION and not key.startswith(prefix):
+            continue
+        path = f'metadata.annotations["{key}"]'
+        try:
+            amount = parse_bytes(facts.annotations[key])
+        except QuantityError as error:
+            violations.append(Violation(path, str(error)))
+            continue
+        if key == names.LIMIT_ANNOTATION:
+            if not able:
+                violations.append(Violation(path, "no container of the pod asks for a GPU"))
+            limits = dict.fromkeys(able, amount)
+        elif key.removeprefix(prefix) in able:
+            limits[key.removeprefix(prefix)] = amount
+        else:
+            violations.append(Violation(path, _no_such_container(facts, key.removeprefix(prefix))))
+    return limits, violations
+
+
+def _no_such_container(facts: PodFacts, name: str) -> str:
+    if any(container.name == name for container in facts.containers):
+        return f"container {name!r} asks for no GPU, so there is nothing to limit"
+    known = ", ".join(container.name for container in facts.containers[:10]) or "none"
+    # A key has 63 characters behind the slash, of which `limit.` takes six.
+    longest = names.LONGEST_ANNOTATION_NAME - len("limit.")
+    return (
+        f"the pod has no container {name!r} (it has: {known}); a container whose name is longer "
+        f"than {longest} characters can only be limited by resources or by {names.LIMIT_ANNOTATION}"
+    )
+
+
+def _memory_without_gpu(container: ContainerFacts, memory_resource: str) -> Violation:
+    return Violation(
+        f'{container.path}.resources.limits["{memory_resource}"]',
+        f"{container.memory_text} of GPU memory without a GPU: add nvidia.com/gpu (or a MIG "
+        "resource) to the limits of the same container, or remove the memory",
+    )
+
+
+def _disagreement(
+    container: ContainerFacts, memory_resource: str, *, annotated: int | None
+) -> Iterator[Violation]:
+    total = container.memory_bytes
+    if total is None or annotated is None or not container.gpu_count:
+        return
+    if annotated * container.gpu_count == total or annotated == floor_to_mib(
+        total // container.gpu_count
+    ):
+        return
+    yield Violation(
+        f'{container.path}.resources.limits["{memory_resource}"]',
+        f"{_both_forms(total, container.gpu_count)}, but the pod's annotation says "
+        f"{format_bytes(annotated)} per GPU: keep one of them",
+    )
+
+
+def _no_amount(row: Declaration, memory_resource: str) -> Iterator[Violation]:
+    """Drivers count in MiB; a declaration of less would be charged nothing and limit nothing."""
+    if row.source in ("Resource", "Annotation") and (row.limit_bytes or 0) < MIB:
+        yield Violation(
+            _path(row, memory_resource),
+            f"{_words(row)}, less than 1Mi: declare more, or remove the declaration",
+        )
+
+
+def _out_of_bounds(row: Declaration, limits: Limits, memory_resource: str) -> Iterator[Violation]:
+    """`min` and `max` judge what somebody declared, not profiles and not the default."""
+    limit = row.limit_bytes
+    if row.source not in ("Resource", "Annotation") or limit is None or limit < MIB:
+        return
+    if limit < limits.min_bytes:
+        bound = f"less than the least limit per GPU, {format_bytes(limits.min_bytes)}"
+        hint = _did_you_mean(row, limits.min_bytes)
+        yield Violation(_path(row, memory_resource), f"{_words(row)}, {bound}{hint}")
+    elif limits.max_bytes is not None and limit > limits.max_bytes:
+        bound = f"more than the largest limit per GPU, {format_bytes(limits.max_bytes)}"
+        yield Violation(_path(row, memory_resource), f"{_words(row)}, {bound}")
+
+
+def _more_than_profile(row: Declaration, memory_resource: str) -> Iterator[Violation]:
+    profile = row.container.profile_bytes
+    if profile is None or row.limit_bytes is None or row.limit_bytes <= profile:
+        return
+    if row.source in ("Resource", "Annotation"):
+        yield Violation(
+            _path(row, memory_resource),
+            f"{_words(row)}, more than the slice {row.container.gpus[0].resource} has, "
+            f"{format_bytes(profile)}",
+        )
+
+
+def _path(row: Declaration, memory_resource: str) -> str:
+    if row.source == "Resource":
+        return f'{row.container.path}.resources.limits["{memory_resource}"]'
+    return f'metadata.annotations["{names.LIMIT_ANNOTATION}"] for container {row.container.name}'
+
+
+def _words(row: Declaration) -> str:
+    if row.source == "Resource" and row.container.memory_bytes is not None:
+        return _both_forms(row.container.memory_bytes, row.container.gpu_count)
+    return f"{format_bytes(row.limit_bytes or 0)} per GPU"
+
+
+def _both_forms(total: int, gpus: int) -> str:
+    per_gpu = format_bytes(floor_to_mib(total // gpus))
+    return f"{format_bytes(total)} over {gpus} GPU{'s' if gpus > 1 else ''} = {per_gpu} per GPU"
+
+
+def _did_you_mean(row: Declaration, least: int) -> str:
+    """People write the amount per GPU where the total belongs; with one GPU both are the same."""
+    gpus = row.container.gpu_count
+    if row.source != "Resource" or gpus < 2:
+        return ""
+    meant = row.container.memory_bytes or 0
+    total = max(meant, least) * gpus
+    question = "did you mean" if meant >= least else "it takes at least"
+    end = "?" if meant >= least else ""
+    return f"; the resource is the total over all GPUs: {question} {format_bytes(total)}{end}"

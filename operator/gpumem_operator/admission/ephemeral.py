@@ -1,0 +1,34 @@
+"""Ephemeral containers: they can ask for no GPU, so they get nothing and may pretend nothing."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpumem_operator.admission.verdict import Operation
+from gpumem_operator.api.pods import ContainerFacts, PodFacts
+from gpumem_operator.injection import driver, environment, frozen
+from gpumem_operator.injection.environment import Environment
+
+
+def added(facts: PodFacts, old_pod: Mapping[str, Any]) -> dict[str, ContainerFacts]:
+    """The ephemeral containers that the stored pod does not have yet; others can not change."""
+    stored = {
+        raw.get("name") for raw in (old_pod.get("spec") or {}).get("ephemeralContainers") or ()
+    }
+    return {
+        container.name: container
+        for container in facts.containers
+        if container.kind == "ephemeralContainers" and container.name not in stored
+    }
+
+
+def operations(containers: Mapping[str, ContainerFacts]) -> Iterator[Operation]:
+    """Takes away variables that only admission may set."""
+    for container in containers.values():
+        reserved = frozen.reserved(Environment(container.raw))
+        parts = [environment.Variables(removed=reserved), driver.variables()]
+        resolved = environment.resolve(Environment(container.raw), parts, existing="Keep")
+        entries = container.raw.get("env") or []
+        edited = environment.edit(entries, resolved)
+        if edited != entries:
+            path = f"/spec/ephemeralContainers/{container.index}/env"
+            yield {"op": "add", "path": path, "value": edited}

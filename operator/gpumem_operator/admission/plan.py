@@ -1,0 +1,34 @@
+"""What is to be done to one pod, as data. `edit.py` turns it into operations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpumem_operator.api.pods import ContainerFacts
+from gpumem_operator.injection.environment import Resolved
+
+
+@dataclass(frozen=True)
+class ContainerPlan:
+    """Changes to one container of the author."""
+
+    container: ContainerFacts
+    environment: Resolved
+    mounts: tuple[Mapping[str, Any], ...] = ()
+    """Mounts of ours; an author's mount at the same path is replaced."""
+    memory_resource_bytes: int | None = None
+    """Memory resource to be filled in, in bytes over all GPUs; None leaves resources alone."""
+
+
+@dataclass(frozen=True)
+class PodPlan:
+    """Everything that one pod gets. What is ours in the pod already is replaced by this."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    containers: tuple[ContainerPlan, ...] = ()
+    init_containers: tuple[Mapping[str, Any], ...] = ()
+    """Our containers; they come before all others, in this order."""
+    volumes: tuple[Mapping[str, Any], ...] = ()
+    share_process_namespace: bool = False
+    """False leaves the pod's own field alone."""

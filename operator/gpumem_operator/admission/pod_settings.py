@@ -1,0 +1,78 @@
+"""What a plan decides once for a whole pod: shim, sidecar, and what the pod's fields rule out."""
+
+from dataclasses import dataclass
+
+from gpumem_operator import names
+from gpumem_operator.admission.decider import Decider
+from gpumem_operator.api.pods import PodFacts
+from gpumem_operator.api.policy import DefaultPolicySpec
+from gpumem_operator.api.values import Values
+from gpumem_operator.api.violation import Violation
+
+
+@dataclass(frozen=True)
+class PodSettings:
+    """What is the same for all containers of the pod."""
+
+    shim: bool
+    sidecar: bool
+    share_process_namespace: bool
+    interval_seconds: int
+    image_python_path: str
+    processes_per_gpu: int
+    warnings: tuple[str, ...]
+    violations: tuple[Violation, ...]
+
+    @staticmethod
+    def of(facts: PodFacts, decider: Decider, values: Values) -> "PodSettings":
+        spec = decider.spec
+        monitoring = spec.monitoring.mode or values.monitoring.mode if spec else "None"
+        monitored = monitoring == "Sidecar" and not facts.windows
+        shimmed = (
+            decider.active
+            and spec is not None
+            and spec.injection.shim == "Enabled"
+            and not facts.windows
+        )
+        processes, violations = _processes_per_gpu(facts)
+        shared = facts.share_process_namespace is not False and not facts.host_pid
+        return PodSettings(
+            shim=shimmed,
+            sidecar=monitored,
+            share_process_namespace=monitored and shared,
+            interval_seconds=spec.monitoring.interval_seconds if spec else 0,
+            image_python_path=_image_python_path(facts, spec),
+            processes_per_gpu=processes,
+            warnings=tuple(_limits_of_the_pod(facts, monitored=monitored)) if spec else (),
+            violations=violations,
+        )
+
+
+def _limits_of_the_pod(facts: PodFacts, *, monitored: bool) -> list[str]:
+    """What this pod's own fields make impossible."""
+    warnings = []
+    if facts.windows:
+        warnings.append("a Windows pod gets variables only: no shim, and its use is not measured")
+    if facts.host_pid:
+        warnings.append("hostPID: the pod sees every process of its node, and so does the sidecar")
+    elif monitored and facts.share_process_namespace is False:
+        warnings.append(
+            "shareProcessNamespace is false: what the containers hold can not be measured by the "
+            "sidecar"
+        )
+    return warnings
+
+
+def _processes_per_gpu(facts: PodFacts) -> tuple[int, tuple[Violation, ...]]:
+    text = facts.annotations.get(names.PROCESSES_PER_GPU_ANNOTATION)
+    if text is None:
+        return 1, ()
+    if text.isascii() and text.isdecimal() and 1 <= int(text) <= 64:
+        return int(text), ()
+    path = f'metadata.annotations["{names.PROCESSES_PER_GPU_ANNOTATION}"]'
+    return 1, (Violation(path, f"{text[:32]!r} is not a whole number from 1 to 64"),)
+
+
+def _image_python_path(facts: PodFacts, spec: DefaultPolicySpec | None) -> str:
+    annotated = facts.annotations.get(names.PYTHON_PATH_ANNOTATION)
+    return annotated if annotated else spec.injection.image_python_path if spec else ""

@@ -1,0 +1,48 @@
+"""What our own containers in users' pods have in common.
+
+Every default that the API server would fill in is written out: a pod that comes back to admission
+is then compared as a whole, and anything that someone changed in our containers is put right.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpumem_operator import names
+from gpumem_operator.api.values import ContainerResources, SidecarValues
+
+
+def our_container(
+    name: str,
+    values: SidecarValues,
+    *,
+    resources: ContainerResources,
+    command: Sequence[str],
+    mounts: Sequence[Mapping[str, Any]],
+    env: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """A container that the restricted Pod Security level admits and that asks for no GPU.
+
+    NVIDIA_VISIBLE_DEVICES is void, because images made from CUDA images set it to `all`.
+    """
+    amounts = {"cpu": resources.cpu, "memory": resources.memory}
+    return {
+        "name": name,
+        "image": values.image,
+        "imagePullPolicy": values.pull_policy,
+        "command": list(command),
+        "env": [{"name": names.VISIBLE_DEVICES_ENV, "value": "void"}, *env],
+        "resources": {"limits": dict(amounts), "requests": dict(amounts)},
+        "volumeMounts": list(mounts),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "privileged": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": values.run_as_user,
+            "runAsGroup": values.run_as_user,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+    }

@@ -1,0 +1,193 @@
+"""How our variables meet those that the author of a container set.
+
+    kind      | author set nothing | author set a value        | author used valueFrom
+    ----------|--------------------|---------------------------|----------------------------
+    Setting   | added              | existingEnv decides       | kept, with a warning
+    Cap       | added              | the lower one             | replaced, with a warning
+    Own       | added              | replaced                  | replaced
+
+Variables that an earlier admission added (the container lists them) do not count as the author's:
+an exported pod that is created again comes out as if it were new.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from gpumem_operator import names
+
+EnvEntry = Mapping[str, Any]
+ExistingEnv = Literal["Merge", "Keep", "Override"]
+
+_ADDED_BY_PLANS: Final = frozenset(
+    {
+        names.PYTORCH_CONF_ENV,
+        names.TENSORFLOW_GROWTH_ENV,
+        names.JAX_PREALLOCATE_ENV,
+        names.CUPY_LIMIT_ENV,
+        names.MPS_LIMIT_ENV,
+        names.PYTHON_PATH_ENV,
+    }
+)
+"""Only these are taken back: a list that an author forged can remove nothing else."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable that the author of the container may have another opinion about."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Cap:
+    """A variable that bounds memory. `lower(theirs)` is theirs where that is the lower one."""
+
+    name: str
+    value: str
+    lower: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Own:
+    """A variable that is ours whatever the author set."""
+
+    name: str
+    value: str
+
+
+Variable = Setting | Cap | Own
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What one part of a plan wants in a container's environment."""
+
+    wanted: tuple[Variable, ...] = ()
+    removed: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Reasons to refuse the pod."""
+    added: tuple[str, ...] = ()
+    """`NAME:key` for parts of a variable of the author that are ours."""
+
+
+class Environment:
+    """The author's view of a container's environment: without what admission added earlier."""
+
+    def __init__(self, raw_container: Mapping[str, Any]) -> None:
+        self._entries: dict[str, EnvEntry] = {
+            entry.get("name") or "": entry for entry in raw_container.get("env") or ()
+        }
+        listed = self._entries.get(names.INJECTED_ENV, {}).get("value") or ""
+        self._listed: Final = frozenset(listed.split(","))
+        self.has_env_from: Final = bool(raw_container.get("envFrom"))
+        for name in self._listed & _ADDED_BY_PLANS:
+            self._entries.pop(name, None)
+
+    def has(self, name: str) -> bool:
+        return name in self._entries
+
+    def readable(self, name: str) -> str | None:
+        """The value, or None where it is not set or not known before the container starts."""
+        entry = self._entries.get(name)
+        if entry is None or entry.get("valueFrom"):
+            return None
+        value = entry.get("value") or ""
+        return None if "$(" in value else value
+
+    def unreadable(self, name: str) -> bool:
+        return self.has(name) and self.readable(name) is None
+
+    def literal(self, name: str) -> str | None:
+        """The value as written, references to other variables included; None for valueFrom."""
+        entry = self._entries.get(name)
+        return None if entry is None or entry.get("valueFrom") else entry.get("value") or ""
+
+    def added_earlier(self, item: str) -> bool:
+        """Whether an earlier admission lists this variable, or `VARIABLE:key`, as its own."""
+        return item in self._listed
+
+    def names_with_prefix(self, prefix: str) -> list[str]:
+        return [name for name in self._entries if name.startswith(prefix)]
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The outcome for one container: variables to set, to drop, and what was not the author's."""
+
+    values: Mapping[str, str]
+    removed: frozenset[str]
+    added: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def resolve(
+    environment: Environment, parts: Iterable[Variables], *, existing: ExistingEnv
+) -> Resolved:
+    """Every wanted variable with the value that it gets; later parts win over earlier ones."""
+    values: dict[str, str] = {}
+    removed: set[str] = set()
+    added: list[str] = []
+    warnings: list[str] = []
+    for part in parts:
+        warnings.extend(part.warnings)
+        removed |= part.removed
+        added.extend(part.added)
+        for variable in part.wanted:
+            value = _value(variable, environment, existing)
+            if value is None:
+                if environment.unreadable(variable.name):
+                    warnings.append(_kept_unread(variable.name))
+                continue
+            if isinstance(variable, Cap) and environment.unreadable(variable.name):
+                warnings.append(_replaced_unread(variable.name, value))
+            values[variable.name] = value
+            if not environment.has(variable.name) and not isinstance(variable, Own):
+                added.append(variable.name)
+    if added:
+        values[names.INJECTED_ENV] = ",".join(added)
+    return Resolved(values, frozenset(removed - set(values)), tuple(added), tuple(warnings))
+
+
+def _value(variable: Variable, environment: Environment, existing: ExistingEnv) -> str | None:
+    """The value that the variable gets, or None where the author's entry stays as it is."""
+    if isinstance(variable, Own) or not environment.has(variable.name):
+        return variable.value
+    theirs = environment.readable(variable.name)
+    if isinstance(variable, Cap):
+        return variable.value if theirs is None else variable.lower(theirs)
+    if theirs is None or existing != "Override":
+        return None
+    return variable.value
+
+
+def _kept_unread(name: str) -> str:
+    return f"{name} comes from a reference that admission can not read; it stays as it is"
+
+
+def _replaced_unread(name: str, value: str) -> str:
+    return (
+        f"{name} comes from a reference that admission can not read; it is a cap, so it is "
+        f"replaced by {value}"
+    )
+
+
+def edit(entries: Iterable[EnvEntry], resolved: Resolved) -> list[EnvEntry]:
+    """The environment with the outcome in it: in place where a name was there, else at the end.
+
+    In place, because $(NAME) refers to variables that stand further up.
+    """
+    values = resolved.values
+    edited: list[EnvEntry] = []
+    seen: set[str] = set()
+    for entry in entries:
+        name = entry.get("name") or ""
+        if name in values:
+            seen.add(name)
+            edited.append({"name": name, "value": values[name]})
+        elif name not in resolved.removed:
+            edited.append(entry)
+    edited.extend({"name": n, "value": v} for n, v in values.items() if n not in seen)
+    return edited

@@ -1,0 +1,39 @@
+"""One container that receives settings, and what is known about it."""
+
+from dataclasses import dataclass
+
+from gpumem_operator.api.pods import ContainerFacts
+from gpumem_operator.api.policy import DefaultPolicySpec
+from gpumem_operator.api.quantity import floor_to_mib
+from gpumem_operator.ledger.charge import Source
+
+
+@dataclass(frozen=True)
+class Target:
+    """A GPU container of a pod that a policy decides for."""
+
+    container: ContainerFacts
+    source: Source
+    frozen_bytes: int | None
+    """Limit per GPU; None where nothing below the whole card or slice was declared."""
+    spec: DefaultPolicySpec
+    image_python_path: str
+    processes_per_gpu: int
+
+    @property
+    def process_bytes(self) -> int | None:
+        """What one process may hold on one GPU: the limit, shared by the announced processes."""
+        if self.frozen_bytes is None:
+            return None
+        return floor_to_mib(self.frozen_bytes // self.processes_per_gpu)
+
+    @property
+    def cap_bytes(self) -> int | None:
+        """What a framework's allocator may hold in one process: without the context reserve.
+
+        None without a limit, and where the reserve leaves nothing: such a cap is never passed on.
+        """
+        process = self.process_bytes
+        if process is None or process <= self.spec.limits.context_reserve_bytes:
+            return None
+        return process - self.spec.limits.context_reserve_bytes
