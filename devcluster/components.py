@@ -147,6 +147,10 @@ class Component:
         """Becomes readable when the process ends."""
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         return self._process.poll() is None
 

@@ -1,0 +1,119 @@
+"""Processes of the operator on this machine, where a cluster would run pods."""
+
+from __future__ import annotations
+
+import http.client
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from devcluster.components import Component
+from devcluster.failure import ClusterError, log_tail
+from devcluster.ports import HeldPort
+
+SOURCES = Path(__file__).parent.parent / "operator"
+READY_SECONDS = 60.0
+"""The usual is a second or two; a busy CI machine may take its time."""
+TERMINATE_SECONDS = 10.0
+PROBE_SECONDS = 0.05
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody uses at present."""
+    held = [HeldPort() for _ in range(count)]
+    for port in held:
+        port.close()
+    return [port.number for port in held]
+
+
+class RoleProcess:
+    """One replica of a role; it ends, at the latest, with the thread that started it."""
+
+    def __init__(self, name: str, arguments: Sequence[str], *, log: Path, health_port: int) -> None:
+        # `env` becomes Python, so the process id is the same. The sources are named, so that it
+        # does not matter whether the package is installed for this interpreter.
+        command = ["env", f"PYTHONPATH={SOURCES}", sys.executable, "-m", "gpumem_operator"]
+        self._component = Component(name, [*command, *arguments], log)
+        self._health_port = health_port
+        self.pid = self._component.pid
+
+    @property
+    def running(self) -> bool:
+        return self._component.running
+
+    def wait_until_ready(self) -> None:
+        """Raises ClusterError when the process ends, or says for too long that it is not ready."""
+        deadline = time.monotonic() + READY_SECONDS
+        answer = "nothing"
+        while time.monotonic() < deadline:
+            # The end of the process is an event; readiness can only be asked for.
+            if select.select([self._component.pidfd], [], [], PROBE_SECONDS)[0]:
+                raise ClusterError(self._component.obituary())
+            status, answer = self._ask_readiness()
+            if status == 200:
+                return
+        raise ClusterError(
+            f"{self._component.name} was not ready within {READY_SECONDS:.0f} s; /readyz says:"
+            f" {answer.strip()}\nThe end of its log:\n{log_tail(self._component.log)}"
+        )
+
+    def stop(self, number: signal.Signals) -> None:
+        """Send the signal and wait for the end; a process that does not heed it is killed."""
+        self._component.signal(number)
+        if not select.select([self._component.pidfd], [], [], TERMINATE_SECONDS)[0]:
+            self._component.signal(signal.SIGKILL)
+        self._component.close()
+
+    def _ask_readiness(self) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self._health_port, timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            response = connection.getresponse()
+            return response.status, response.read().decode(errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            return 0, str(error)
+        finally:
+            connection.close()
+
+
+class Role:
+    """All replicas of one role, each with ports of its own that it keeps over restarts."""
+
+    def __init__(self, name: str, *, replicas: int, folder: Path) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self.ports = free_ports(replicas)
+        self.health_ports = free_ports(replicas)
+        self.arguments: Sequence[str] = ()
+        """What every replica is started with; each adds its ports."""
+        self._processes: dict[int, RoleProcess] = {}
+
+    @property
+    def pids(self) -> list[int]:
+        """Those of the replicas that run, in the order of their ports."""
+        running = sorted(self._processes.items())
+        return [process.pid for _, process in running if process.running]
+
+    def spawn(self) -> None:
+        """Start the replicas that do not run."""
+        for replica, port in enumerate(self.ports):
+            if (old := self._processes.get(replica)) and old.running:
+                continue
+            health_port = self.health_ports[replica]
+            own = [f"--port={port}", f"--health-port={health_port}"]
+            self._processes[replica] = RoleProcess(
+                self.name, [*self.arguments, *own], log=self.log, health_port=health_port
+            )
+
+    def wait_until_ready(self) -> None:
+        for process in self._processes.values():
+            process.wait_until_ready()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End all replicas and wait for their end."""
+        while self._processes:
+            _, process = self._processes.popitem()
+            process.stop(number)
