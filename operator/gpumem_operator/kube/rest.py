@@ -1,0 +1,166 @@
+"""A thin client of the API server: get, list in pages, watch.
+
+The webhook process has to stay small and quick, and the full client library would cost it 20 MiB
+and a copy of every object in classes of its own. Objects are plain dicts here.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+
+from gpumem_operator.kube.connection import Connection
+
+PAGE_SIZE: Final = 500
+_TOKEN_SECONDS: Final = 60.0
+"""A ServiceAccount's token is replaced long before it ends, so a minute of age does no harm."""
+_WATCH_SECONDS: Final = 290
+"""The server ends a watch after so long, and it goes on from where it was."""
+_SILENCE_SECONDS: Final = 90.0
+"""Bookmarks come every minute: a watch that is silent for longer is dead."""
+
+RawObject = Mapping[str, Any]
+
+
+class ApiError(Exception):
+    """The API server refused a request, or did not answer it (`code` is then None)."""
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Api:
+    """One API server, with a pool of connections; an async context manager."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._token: str | None = None
+        self._token_read = float("-inf")
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(ssl=self._connection.tls_context(), limit=64)
+        self._session = aiohttp.ClientSession(connector=connector)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def get(
+        self, path: str, *, seconds: float, parameters: Mapping[str, str] | None = None
+    ) -> RawObject:
+        """The JSON at `path`. Raises ApiError after `seconds` at the latest."""
+        timeout = aiohttp.ClientTimeout(total=seconds)
+        try:
+            async with self._request(path, parameters or {}, timeout) as response:
+                await _raise_for_status(response)
+                found: RawObject = json.loads(await response.read())
+                return found
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiError(f"GET {path}: {error!r}") from error
+
+    async def list_all(
+        self,
+        path: str,
+        *,
+        seconds: float,
+        parameters: Mapping[str, str] | None = None,
+    ) -> tuple[list[RawObject], str]:
+        """All items at `path`, and the resourceVersion of the list; `seconds` for each page.
+
+        Raises ApiError; code 410 where the list changed for so long that it must start again.
+        """
+        items: list[RawObject] = []
+        query = {**(parameters or {}), "limit": str(PAGE_SIZE)}
+        while True:
+            page = await self.get(path, seconds=seconds, parameters=query)
+            items += page.get("items") or ()
+            metadata = page.get("metadata") or {}
+            if not metadata.get("continue"):
+                return items, metadata.get("resourceVersion") or ""
+            query["continue"] = metadata["continue"]
+
+    async def watch(
+        self, path: str, *, since: str, parameters: Mapping[str, str] | None = None
+    ) -> AsyncIterator[RawObject]:
+        """Events after resourceVersion `since`, bookmarks among them, until the server ends it.
+
+        Raises ApiError; code 410 where `since` is too old.
+        """
+        query = {
+            **(parameters or {}),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": since,
+            "timeoutSeconds": str(_WATCH_SECONDS),
+        }
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=_SILENCE_SECONDS)
+        try:
+            async with self._request(path, query, timeout) as response:
+                await _raise_for_status(response)
+                async for line in _lines(response.content):
+                    event: RawObject = json.loads(line)
+                    if event["type"] == "ERROR":
+                        raise _status_error(event["object"])
+                    yield event
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiError(f"watch {path}: {error!r}") from error
+
+    def _request(
+        self, path: str, parameters: Mapping[str, str], timeout: aiohttp.ClientTimeout
+    ) -> Any:
+        if self._session is None:
+            raise RuntimeError("Api is used outside of its context")
+        return self._session.get(
+            self._connection.server + path,
+            params=parameters,
+            timeout=timeout,
+            headers=self._headers(),
+        )
+
+    def _headers(self) -> dict[str, str]:
+        now = time.monotonic()
+        if now - self._token_read > _TOKEN_SECONDS:
+            self._token = self._connection.bearer()
+            self._token_read = now
+        headers = {"Accept": "application/json", "User-Agent": "gpumem-operator"}
+        return headers | {"Authorization": f"Bearer {self._token}"} if self._token else headers
+
+
+async def _raise_for_status(response: aiohttp.ClientResponse) -> None:
+    if response.status < 400:
+        return
+    body = await response.read()
+    try:
+        raise _status_error(json.loads(body), code=response.status)
+    except (ValueError, AttributeError):
+        text = body.decode(errors="replace")[:200]
+        raise ApiError(f"{response.status}: {text}", code=response.status) from None
+
+
+def _status_error(status: RawObject, *, code: int | None = None) -> ApiError:
+    number = code or status.get("code")
+    return ApiError(str(status.get("message") or f"status {number}"), code=number)
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    # aiohttp's own line reader refuses lines above its buffer, and objects may have megabytes.
+    rest = bytearray()
+    async for chunk in content.iter_any():
+        rest += chunk
+        if b"\n" in chunk:
+            *lines, tail = bytes(rest).split(b"\n")
+            rest = bytearray(tail)
+            for line in lines:
+                if line:
+                    yield line

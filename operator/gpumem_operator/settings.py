@@ -1,0 +1,65 @@
+"""What a process is told at its start: flags, and the chart's values in a file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from gpumem_operator.api.records import describe_validation_error
+from gpumem_operator.api.values import Values
+
+
+class SettingsError(Exception):
+    """A flag or the settings file is wrong; the text is for whoever starts the process."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The command line. A role ignores the flags that it has no use for."""
+
+    role: str
+    namespace: str
+    """Namespace of the release: where its Secrets and its Lease are."""
+    kubeconfig: Path | None
+    """None: the ServiceAccount of the pod that the process runs in."""
+    bind: str
+    port: int
+    """Port of the role's own TLS server; 0 lets the system choose."""
+    health_port: int
+    cert_secret: str | None
+    """Secret with tls.crt and tls.key of the TLS server, read through the API."""
+    cert_dir: Path | None
+    """Folder with tls.crt and tls.key, instead of a Secret."""
+    ca_secret: str | None
+    webhook_configurations: tuple[str, ...]
+
+
+def load_values(path: Path) -> Values:
+    """The values in a YAML file; an empty file means the defaults.
+
+    Raises SettingsError that names the file, each wrong field and its value.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} can not be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not YAML: {error}") from None
+    if raw is None:
+        return Values()
+    if not isinstance(raw, dict):
+        raise SettingsError(f"{path} holds a {type(raw).__name__}, and a map of values is expected")
+    try:
+        return Values.model_validate(raw)
+    except ValidationError as error:
+        raise SettingsError(f"{path}: {_faults_with_values(error)}") from None
+
+
+def _faults_with_values(error: ValidationError) -> str:
+    described = describe_validation_error(error, at="").split("; ")
+    given = [fault["input"] for fault in error.errors(include_url=False, include_context=False)]
+    return "; ".join(
+        f"{text.removeprefix('.')} (given: {value!r:.80})"
+        for text, value in zip(described, given, strict=False)
+    )

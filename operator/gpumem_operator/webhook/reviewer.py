@@ -1,0 +1,87 @@
+"""Joins one request with its surroundings and asks the core."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from gpumem_operator.admission.review import review_ephemeral_containers, review_pod
+from gpumem_operator.admission.verdict import Verdict
+from gpumem_operator.api.pods import is_gpu_pod
+from gpumem_operator.api.values import Values
+from gpumem_operator.webhook.claims import ClaimReader, describe
+from gpumem_operator.webhook.exchange import Exchange
+from gpumem_operator.webhook.surroundings import (
+    READ_SECONDS,
+    SurroundingsSource,
+    UnreadableError,
+)
+
+Review = Callable[[Exchange], Awaitable[Verdict]]
+
+
+class Reviewer:
+    """One method for each path of the webhook. None of them raises for a fault of the cluster."""
+
+    def __init__(
+        self, surroundings: SurroundingsSource, claims: ClaimReader, values: Values
+    ) -> None:
+        self._surroundings = surroundings
+        self._claims = claims
+        self._values = values
+
+    async def pod(self, exchange: Exchange) -> Verdict:
+        if not is_gpu_pod(exchange.pod, self._values.memory_resource):
+            return Verdict()
+        try:
+            surroundings = await self._surroundings.of(exchange.namespace)
+        except UnreadableError as error:
+            return _unreadable(exchange, error)
+        return review_pod(exchange.pod, surroundings, self._values)
+
+    async def ephemeral_containers(self, exchange: Exchange) -> Verdict:
+        if not is_gpu_pod(exchange.pod, self._values.memory_resource):
+            return Verdict()
+        try:
+            surroundings = await self._surroundings.of(exchange.namespace)
+        except UnreadableError as error:
+            return _unreadable(exchange, error)
+        return review_ephemeral_containers(
+            exchange.pod, exchange.old_pod, surroundings, self._values
+        )
+
+    async def resource_claims(self, exchange: Exchange) -> Verdict:
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                surroundings = await self._surroundings.of(exchange.namespace)
+                if not surroundings.policies and not surroundings.tenants:
+                    return Verdict()
+                uses = await self._claims.read(exchange.namespace, exchange.pod)
+        except UnreadableError as error:
+            return self._claims_unreadable(exchange, error)
+        except TimeoutError:
+            late = UnreadableError(f"no answer within {READ_SECONDS} s")
+            return self._claims_unreadable(exchange, late)
+        sentences = describe(uses, self._values.gpu_device_classes)
+        if not sentences or self._values.resource_claims == "Warn":
+            return Verdict(warnings=tuple(sentences))
+        return Verdict(
+            refusal=f"pod {exchange.title} {'; '.join(sentences)}. Ask for GPUs in"
+            " resources.limits (nvidia.com/gpu), or have the platform team set the chart value"
+            " resourceClaims to Warn"
+        )
+
+    def _claims_unreadable(self, exchange: Exchange, error: UnreadableError) -> Verdict:
+        if self._values.resource_claims == "Refuse":
+            return _unreadable(exchange, error)
+        return Verdict(
+            warnings=(f"whether pod {exchange.title} takes GPUs by claims was not read: {error}",)
+        )
+
+
+def _unreadable(exchange: Exchange, error: UnreadableError) -> Verdict:
+    return Verdict(
+        refusal=f"pod {exchange.title} is not let in: which GPU memory policy and tenant apply to"
+        f" namespace {exchange.namespace} could not be read ({error}), and without them its limit"
+        " is not known. Try again; if it stays so, the platform team finds the cause in the log"
+        " of the operator's webhook",
+        code=500,
+    )
