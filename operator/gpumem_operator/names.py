@@ -10,6 +10,9 @@ GROUP: Final = "gpumemory.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
+CATEGORY: Final = "gpumemory"
+"""`kubectl get gpumemory` shows both kinds."""
+
 POLICY_KIND: Final = "GPUMemoryPolicy"
 POLICY_PLURAL: Final = "gpumemorypolicies"
 POLICY_SHORT: Final = "gmp"

@@ -4,36 +4,61 @@ Models say what a field means, its default and what absence means; `schema.py` t
 words into the CRDs, so that `kubectl explain` and the validation can not disagree.
 """
 
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
 
 from gpumem_operator.api.quantity import format_bytes, parse_bytes
+from gpumem_operator.api.quantity_rules import POSITIVE, QUANTITY_SCHEMA
+from gpumem_operator.api.rules import Rule, matching, problems_of, with_validations
 
-QUANTITY_PATTERN: Final = (
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-)
+LONGEST_QUANTITY = 32
+"""Characters; the cost of CEL rules is estimated from it."""
 
-# The order integer, string is the only one that the API server takes as structural.
-_QUANTITY_SCHEMA: Final[dict[str, Any]] = {
-    "anyOf": [{"type": "integer"}, {"type": "string"}],
-    "x-kubernetes-int-or-string": True,
-    "maxLength": 32,
-}
+
+def _parse_short(value: object) -> int:
+    if isinstance(value, str) and len(value) > LONGEST_QUANTITY:
+        raise ValueError(f"may not be more than {LONGEST_QUANTITY} bytes")
+    return parse_bytes(value)
+
 
 Bytes = Annotated[
     int,
-    BeforeValidator(parse_bytes),
+    BeforeValidator(_parse_short),
     PlainSerializer(format_bytes, return_type=str),
-    WithJsonSchema(_QUANTITY_SCHEMA),
+    WithJsonSchema(QUANTITY_SCHEMA | {"maxLength": LONGEST_QUANTITY}),
 ]
 """An amount of memory: a quantity in YAML (8Gi), whole bytes in Python. At least 0."""
 
+PositiveBytes = Annotated[Bytes, POSITIVE]
+
+_LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+LABEL_KEY_PATTERN = rf"^({_DNS_LABEL}(\.{_DNS_LABEL})*/)?{_LABEL_NAME}$"
+
 Name = Annotated[str, Field(min_length=1, max_length=253)]
-LabelKey = Annotated[str, Field(min_length=1, max_length=316)]
-LabelValue = Annotated[str, Field(max_length=63)]
+LabelKey = Annotated[
+    str,
+    Field(min_length=1, max_length=316),
+    matching(LABEL_KEY_PATTERN, "'{self}' can not be the key of a label"),
+]
+LabelValue = Annotated[
+    str,
+    Field(max_length=63),
+    matching(rf"^({_LABEL_NAME})?$", "'{self}' can not be the value of a label"),
+]
 
 
 class Model(BaseModel):
@@ -47,11 +72,32 @@ class Model(BaseModel):
         alias_generator=to_camel,
         extra="forbid",
         frozen=True,
+        strict=True,
         use_attribute_docstrings=True,
     )
 
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    """What must hold between the fields."""
 
-def cel(rule: str, message: str, *, field: str | None = None) -> dict[str, Any]:
-    """One entry of x-kubernetes-validations; `field` is the path the message is shown at."""
-    entry = {"rule": rule, "message": message}
-    return entry | {"fieldPath": field} if field else entry
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, fields: Any) -> Any:
+        # The API server drops a null before it fills in defaults; a file must mean the same.
+        if isinstance(fields, Mapping):
+            return {name: value for name, value in fields.items() if value is not None}
+        return fields
+
+    @model_validator(mode="after")
+    def _keep_rules(self) -> Self:
+        if problems := problems_of(self, self.rules):
+            raise ValueError("; ".join(problems))
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> dict[str, Any]:
+        reference = handler(core_schema)
+        schema = handler.resolve_ref_schema(reference)
+        schema.update(with_validations({}, [rule.as_validation() for rule in cls.rules]))
+        return reference

@@ -1,49 +1,114 @@
 """GPUMemoryPolicy: what a platform team says about the GPU pods of one namespace."""
 
-from typing import Annotated, Literal
+import hashlib
+import json
+from functools import cached_property
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from gpumem_operator.api.allocator_rules import ALLOCATOR_RULES, VERSION_IS_READABLE
 from gpumem_operator.api.conditions import Condition
-from gpumem_operator.api.model import Bytes, Model, Name
+from gpumem_operator.api.model import Bytes, Model, Name, PositiveBytes
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.api.scaling import ScalingTarget, ScalingTargetStatus
+from gpumem_operator.api.quantity_rules import compares
+from gpumem_operator.api.rules import Rule, matching
+from gpumem_operator.api.scaling import ScalingTargets, ScalingTargetStatus
 from gpumem_operator.api.selector import LabelSelector
 
-AbsolutePath = Annotated[str, Field(max_length=4096, pattern=r"^/[^:\x00]*$")]
-AllocatorConfig = Annotated[
-    dict[
-        Annotated[str, Field(min_length=1, max_length=63)],
-        Annotated[str, Field(min_length=1, max_length=256)],
-    ],
-    Field(max_length=32),
+AbsolutePath = Annotated[
+    str,
+    Field(max_length=4096),
+    matching(r"^/[^:\x00]*$", "'{self}' is not an absolute path without a colon"),
 ]
+SearchPath = Annotated[
+    str, Field(max_length=4096), matching(r"^[^\x00]*$", "a path has no NUL character")
+]
+AllocatorConfig = Annotated[
+    dict[str, Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=32)
+]
+MinVersion = Annotated[str, Field(max_length=8), VERSION_IS_READABLE]
 Enabling = Literal["Enabled", "Disabled"]
 Action = Literal["Reclaim", "Evict", "Delete", "Kill"]
+
+
+def _listed_once(actions: list[str]) -> list[str]:
+    for position, action in enumerate(actions):
+        if action in actions[:position]:
+            raise ValueError(f'Duplicate value: "{action}"')
+    return actions
+
+
+Actions = Annotated[
+    list[Action],
+    Field(max_length=4, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    # The API server says the same of a list of type "set".
+    AfterValidator(_listed_once),
+]
+
+
+_FIELDS_ABOUT_PODS: Final = frozenset(
+    {"mode", "limits", "frameworks", "injection", "monitoring", "dataset_cache"}
+)
+"""Parts of a spec that end up in a pod; the rest may change without making a pod outdated."""
 
 
 class Limits(Model):
     """How much memory a container may hold on each of its GPUs."""
 
-    default_bytes: Annotated[Bytes | None, Field(alias="default")] = None
+    default_bytes: Annotated[PositiveBytes | None, Field(alias="default")] = None
     """Limit per GPU of a container that declares nothing. Absent: no limit is set on it."""
-    min_bytes: Annotated[Bytes, Field(alias="min")] = 2 * GIB
+    min_bytes: Annotated[PositiveBytes, Field(alias="min")] = 2 * GIB
     """Least limit per GPU; a container that declares less is refused. Default: 2Gi."""
-    max_bytes: Annotated[Bytes | None, Field(alias="max")] = None
+    max_bytes: Annotated[PositiveBytes | None, Field(alias="max")] = None
     """Largest limit per GPU; a container that declares more is refused. Absent: no upper bound."""
     context_reserve_bytes: Annotated[Bytes, Field(alias="contextReserve")] = 1 * GIB
     """Per process, kept for the CUDA context, workspaces and NCCL: the cap of a framework is the
-    limit less this. Must be smaller than min. Default: 1Gi."""
+    limit less this. Must be smaller than min; 0 keeps nothing. Default: 1Gi."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=compares("self.contextReserve", "<", "self.min"),
+            holds=lambda limits: limits.context_reserve_bytes < limits.min_bytes,
+            sentence="contextReserve {contextReserve} must be smaller than min {min}",
+        ),
+        Rule(
+            cel=f"!has(self.default) || {compares('self.min', '<=', 'self.default')}",
+            holds=lambda limits: (
+                limits.default_bytes is None or limits.min_bytes <= limits.default_bytes
+            ),
+            sentence="min {min} must not exceed default {default}",
+        ),
+        Rule(
+            cel=f"!has(self.max) || {compares('self.min', '<=', 'self.max')}",
+            holds=lambda limits: limits.max_bytes is None or limits.min_bytes <= limits.max_bytes,
+            sentence="min {min} must not exceed max {max}",
+        ),
+        Rule(
+            cel=(
+                "!has(self.default) || !has(self.max)"
+                f" || {compares('self.default', '<=', 'self.max')}"
+            ),
+            holds=lambda limits: (
+                None in (limits.default_bytes, limits.max_bytes)
+                or limits.default_bytes <= limits.max_bytes
+            ),
+            sentence="default {default} must not exceed max {max}",
+        ),
+    )
 
 
 class PyTorch(Model):
     """Settings of PyTorch's CUDA caching allocator."""
 
     allocator_config: AllocatorConfig = {}
-    """Keys and values of PYTORCH_CUDA_ALLOC_CONF, merged with the pod's own. Default: none set."""
-    min_version: Annotated[str, Field(max_length=8, pattern=r"^[0-9]{1,3}\.[0-9]{1,3}$")] = "2.0"
+    """Keys and values of PYTORCH_CUDA_ALLOC_CONF, merged with the pod's own. Values are
+    strings: quote numbers and True. Default: none set."""
+    min_version: MinVersion = "2.0"
     """Oldest PyTorch that the pods may contain; keys newer than it are refused, because that
     PyTorch would fail on them. Default: "2.0"."""
+
+    rules: ClassVar[tuple[Rule, ...]] = ALLOCATOR_RULES
 
 
 class TensorFlow(Model):
@@ -83,9 +148,7 @@ class Injection(Model):
     shim: Enabling = "Enabled"
     """Whether the start-up shim, which sets the caps that no variable can, is put into GPU
     containers. Default: Enabled."""
-    image_python_path: Annotated[
-        str, Field(max_length=4096, pattern=r"^[^\x00]*$", alias="imagePythonPath")
-    ] = ""
+    image_python_path: SearchPath = ""
     """What the images have in PYTHONPATH themselves: the shim's PYTHONPATH hides it, so it is
     appended. Default: empty."""
     server_args: Enabling = "Disabled"
@@ -97,8 +160,8 @@ class Monitoring(Model):
     """How use is measured."""
 
     mode: Literal["Sidecar", "NodeAgent", "None"] | None = None
-    """Sidecar: a native sidecar in each pod. NodeAgent: the DaemonSet, nothing in the pod. None: not
-    measured. Absent: the chart's value monitoring.mode (Sidecar unless changed)."""
+    """Sidecar: a native sidecar in each pod. NodeAgent: the DaemonSet, nothing in the pod.
+    None: not measured. Absent: the chart's value monitoring.mode (Sidecar unless changed)."""
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
     """Seconds between two measurements. Default: 5."""
 
@@ -115,10 +178,7 @@ class Enforcement(Model):
     """Percent of the limit above which a pod is warned. Default: 90."""
     grace_period_seconds: Annotated[int, Field(ge=0, le=86400)] = 60
     """Seconds above the limit before the first action. Default: 60."""
-    actions: Annotated[
-        list[Action],
-        Field(max_length=4, json_schema_extra={"x-kubernetes-list-type": "set"}),
-    ] = ["Reclaim", "Evict"]
+    actions: Actions = ["Reclaim", "Evict"]
     """In this order. Reclaim: cached memory is given back. Evict: the eviction API, budgets are
     respected. Delete: like Evict, but ignores budgets after evictionTimeoutSeconds. Kill: the
     process is ended (only with monitoring.mode NodeAgent). Default: Reclaim, Evict."""
@@ -132,7 +192,7 @@ class DatasetCache(Model):
 
     mount_path: AbsolutePath
     """Where it is mounted. Required."""
-    size_limit_bytes: Annotated[Bytes, Field(alias="sizeLimit")]
+    size_limit_bytes: Annotated[PositiveBytes, Field(alias="sizeLimit")]
     """Most that it may hold. Required."""
 
 
@@ -146,15 +206,39 @@ class DefaultPolicySpec(Model):
     """Memory per GPU. Default: nothing for containers that declare nothing, at least 2Gi for
     those that do."""
     frameworks: Frameworks = Frameworks()
-    """Settings for each framework."""
+    """Settings for each framework. Default: those of its fields."""
     injection: Injection = Injection()
-    """How settings are written into pods."""
+    """How settings are written into pods. Default: Merge, with the shim."""
     monitoring: Monitoring = Monitoring()
-    """How use is measured."""
+    """How use is measured. Default: as the chart says, every 5 seconds."""
     enforcement: Enforcement = Enforcement()
-    """What happens to a pod that holds more than its limit."""
+    """What happens to a pod that holds more than its limit. Default: mode Audit."""
     dataset_cache: DatasetCache | None = None
     """A tmpfs for a data set. Absent: none."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            # The chart's default mode may change later: what ends processes is written down.
+            cel=(
+                "!('Kill' in self.enforcement.actions)"
+                " || (has(self.monitoring.mode) && self.monitoring.mode == 'NodeAgent')"
+            ),
+            holds=lambda spec: (
+                "Kill" not in spec.enforcement.actions or spec.monitoring.mode == "NodeAgent"
+            ),
+            sentence=(
+                "enforcement.actions has Kill, which only the node agent can do: "
+                "write monitoring.mode NodeAgent or leave Kill out"
+            ),
+        ),
+    )
+
+    @cached_property
+    def pod_fingerprint(self) -> str:
+        """Fingerprint of what this says about pods: specs with the same one inject the same."""
+        told = self.model_dump(mode="json", by_alias=True, include=set(_FIELDS_ABOUT_PODS))
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class PolicySpec(DefaultPolicySpec):
@@ -165,7 +249,7 @@ class PolicySpec(DefaultPolicySpec):
     priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
     """One policy decides for a pod: the highest priority, then the oldest, then the first by name.
     Default: 0."""
-    scaling: Annotated[list[ScalingTarget], Field(max_length=16)] = []
+    scaling: ScalingTargets = []
     """Workloads whose replicas follow GPU memory. Default: none."""
 
 

@@ -1,9 +1,9 @@
 """What PyTorch accepts in PYTORCH_CUDA_ALLOC_CONF: keys, since when, and values.
 
-Sources: the headers `c10/{core,cuda}/*AllocatorConfig.h` in the wheels of torch 2.0.1 to 2.14.1, and
-runs of 2.11 and 2.14.1. An unknown key or a bad value raises at the first CUDA call; a string that is
-not `key:value,key:value` aborts the process inside `import torch` (exit code 134), on machines
-without a GPU as well.
+Sources: the headers `c10/{core,cuda}/*AllocatorConfig.h` in the wheels of torch 2.0.1 to 2.14.1,
+and runs of 2.11 and 2.14.1. An unknown key or a bad value raises at the first CUDA call; a string
+that is not `key:value,key:value` aborts the process inside `import torch` (exit code 134), on
+machines without a GPU as well.
 """
 
 import re
@@ -17,16 +17,17 @@ Kind = Literal["bool", "mb", "fraction", "power", "roundup", "backend"]
 
 @dataclass(frozen=True)
 class AllocatorKey:
-    """One key: the first release that knows it, the kind of its value, and the least value."""
+    """One key: the first release that knows it, the kind of its value, and the least one (mb)."""
 
     since: Version
     kind: Kind
     least: int = 0
-    most: int = 2**31
 
 
 OLDEST: Final[Version] = (2, 0)
 FRACTION_KEY: Final = "per_process_memory_fraction"
+NEVER_VALID: Final = ("growth_factor", "growt_factor", "expandable_segments_handle_type")
+"""Keys that are passed around, the last one by PyTorch's own advice, and that no release takes."""
 
 KEYS: Final[Mapping[str, AllocatorKey]] = {
     "backend": AllocatorKey((2, 0), "backend"),
@@ -37,7 +38,7 @@ KEYS: Final[Mapping[str, AllocatorKey]] = {
     "expandable_segments": AllocatorKey((2, 1), "bool"),
     "release_lock_on_cudamalloc": AllocatorKey((2, 2), "bool"),
     "pinned_use_cuda_host_register": AllocatorKey((2, 2), "bool"),
-    "pinned_num_register_threads": AllocatorKey((2, 2), "power", least=1, most=128),
+    "pinned_num_register_threads": AllocatorKey((2, 2), "power"),
     "max_non_split_rounding_mb": AllocatorKey((2, 6), "mb", least=21),
     "pinned_use_background_threads": AllocatorKey((2, 6), "bool"),
     "graph_capture_record_stream_reuse": AllocatorKey((2, 9), "bool"),
@@ -120,8 +121,17 @@ def problem_of_value(key: str, value: str) -> str | None:
     spec = KEYS[key]
     fits = re.fullmatch(PATTERNS[spec.kind], value) is not None
     if fits and spec.kind == "mb":
-        fits = spec.least <= int(value) <= spec.most
-    if fits:
-        return None
+        fits = int(value) >= spec.least
+    return None if fits else f"{key}: '{value}' is refused by PyTorch: it takes {expected(key)}"
+
+
+def expected(key: str) -> str:
+    """What the value of a known key has to be, in words."""
+    spec = KEYS[key]
     bound = f" of at least {spec.least}" if spec.kind == "mb" else ""
-    return f"{key}: {value!r} is refused by PyTorch: it takes {EXPECTED[spec.kind]}{bound}"
+    return EXPECTED[spec.kind] + bound
+
+
+def format_version(version: Version) -> str:
+    """`(2, 10)` as `"2.10"`."""
+    return f"{version[0]}.{version[1]}"

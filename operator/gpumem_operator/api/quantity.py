@@ -11,6 +11,7 @@ from typing import Final
 LARGEST_BYTES: Final = 2**63 - 1
 MIB: Final = 2**20
 GIB: Final = 2**30
+EXAMPLE: Final = "8Gi or 512Mi"
 
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15,
@@ -18,9 +19,11 @@ _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T"
 _EXACT: Final = Context(prec=200)
 _FORM: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-    r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,3}))?",
+    r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?0*[0-9]{1,3}))?",
     re.ASCII,
 )
+_ALMOST: Final = re.compile(r"(?P<amount>[0-9]+(?:\.[0-9]+)?[KMGTPE])I?B?", re.ASCII)
+"""8GB, 8 Gi, 8gib: what people write instead of 8Gi, in capitals and without blanks."""
 
 
 class QuantityError(ValueError):
@@ -33,7 +36,7 @@ def parse_bytes(value: object) -> int:
     Raises QuantityError with a sentence that says what is wrong and what would be right.
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise QuantityError(f"{value!r} is not a quantity: write for example 8Gi or 8589934592")
+        raise QuantityError(f"{value!r} is not a quantity: write for example {EXAMPLE}")
     text = str(value)
     match = _FORM.fullmatch(text) if len(text) <= 64 else None
     if match is None:
@@ -55,10 +58,10 @@ def _scale(suffix: str | None, exponent: str | None) -> Decimal:
 
 
 def _hint(text: str) -> str:
-    stem = text.strip().removesuffix("B").removesuffix("b").removesuffix("i")
-    if stem != text and stem[-1:].upper() in "KMGTPE" and stem[:-1].strip().isdigit():
-        return f": did you mean {stem[:-1].strip()}{stem[-1:].upper()}i?"
-    return ": write for example 8Gi or 512Mi"
+    almost = _ALMOST.fullmatch(text.upper().replace(" ", ""))
+    if almost is not None:
+        return f": did you mean {almost['amount']}i?"
+    return f": write for example {EXAMPLE}"
 
 
 def format_bytes(amount: int) -> str:

@@ -1,10 +1,28 @@
 """Scaling targets of a policy: replicas follow GPU memory, in the words of the HPA (v2)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from gpumem_operator.api.model import Model, Name
+from gpumem_operator.api.rules import Rule, matching
+
+MetricName = Annotated[
+    str,
+    Field(max_length=256),
+    matching(r"^[a-zA-Z_:][a-zA-Z0-9_:]*$", "'{self}' is not the name of a Prometheus metric"),
+]
+UrlPath = Annotated[
+    str, Field(max_length=1024), matching(r"^/[!-~]*$", "'{self}' is not a path such as /metrics")
+]
+PositiveNumber = Annotated[
+    str,
+    Field(max_length=32),
+    matching(
+        r"^(0*[1-9][0-9]*([.][0-9]+)?|0*[.]0*[1-9][0-9]*)$",
+        "'{self}' is not a positive decimal number such as 0.8",
+    ),
+]
 
 
 class TargetRef(Model):
@@ -21,15 +39,13 @@ class TargetRef(Model):
 class EngineSignal(Model):
     """A Prometheus metric of an inference server: what it needs, not what it preallocated."""
 
-    metric_name: Annotated[str, Field(max_length=256, pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$")]
+    metric_name: MetricName
     """Name of the metric, for example vllm:kv_cache_usage_perc. Required."""
     port: Annotated[int, Field(ge=1, le=65535)]
     """Port of the pods that serves it. Required."""
-    path: Annotated[str, Field(max_length=1024, pattern=r"^/")] = "/metrics"
+    path: UrlPath = "/metrics"
     """Path that serves it. Default: /metrics."""
-    target_value: Annotated[
-        str, Field(max_length=32, pattern=r"^[0-9]*\.?[0-9]*[1-9][0-9]*\.?[0-9]*$")
-    ]
+    target_value: PositiveNumber
     """Value per pod that scaling aims at, a positive decimal number as a string. Required."""
 
 
@@ -77,11 +93,43 @@ class ScalingTarget(Model):
     target_percent: Annotated[int, Field(ge=1, le=100)] = 80
     """Percent of the limits that Used aims at. Default: 80."""
     engine_signal: EngineSignal | None = None
-    """Required where metric is EngineSignal. Absent: none."""
+    """The metric of the server: required where metric is EngineSignal. Absent: none."""
     scale_up: ScaleUpRules = ScaleUpRules()
-    """How fast replicas may grow."""
+    """How fast replicas may grow. Default: at once, without a bound."""
     scale_down: ScaleDownRules = ScaleDownRules()
-    """How fast replicas may shrink."""
+    """How fast replicas may shrink. Default: after 300 seconds, without a bound."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.minReplicas <= self.maxReplicas",
+            holds=lambda target: target.min_replicas <= target.max_replicas,
+            sentence="minReplicas {minReplicas} must not exceed maxReplicas {maxReplicas}",
+        ),
+        Rule(
+            cel="self.metric != 'EngineSignal' || has(self.engineSignal)",
+            holds=lambda target: target.metric != "EngineSignal" or target.engine_signal,
+            sentence="metric EngineSignal needs engineSignal: metricName, port, targetValue",
+        ),
+        Rule(
+            cel="self.metric == 'EngineSignal' || !has(self.engineSignal)",
+            holds=lambda target: target.metric == "EngineSignal" or not target.engine_signal,
+            sentence="engineSignal is read only with metric EngineSignal, and metric is {metric}",
+        ),
+    )
+
+
+def _have_different_targets(targets: list[ScalingTarget]) -> bool:
+    references = [target.target_ref for target in targets]
+    return all(references.count(reference) == 1 for reference in references)
+
+
+_DIFFERENT_TARGETS: Final = Rule(
+    cel="self.all(a, self.exists_one(b, b.targetRef == a.targetRef))",
+    holds=_have_different_targets,
+    sentence="two entries have the same targetRef: one entry scales a workload",
+)
+
+ScalingTargets = Annotated[list[ScalingTarget], Field(max_length=16), _DIFFERENT_TARGETS]
 
 
 class ScalingTargetStatus(Model):

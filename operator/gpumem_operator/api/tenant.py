@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gpumem_operator.api.conditions import Condition
-from gpumem_operator.api.model import Bytes, Model, Name
+from gpumem_operator.api.model import Bytes, Model, Name, PositiveBytes
 from gpumem_operator.api.policy import DefaultPolicySpec
 from gpumem_operator.api.selector import LabelSelector
 
@@ -14,8 +14,8 @@ class Quota(Model):
     """How much GPU memory the tenant's pods may ask for together."""
 
     limit_bytes: Annotated[Bytes, Field(alias="limit")]
-    """Most that all pods of the tenant are charged together. Required."""
-    whole_gpu_bytes: Annotated[Bytes, Field(alias="wholeGPU")]
+    """Most that all pods of the tenant are charged together; with 0 nothing runs. Required."""
+    whole_gpu_bytes: Annotated[PositiveBytes, Field(alias="wholeGPU")]
     """What a GPU counts for when nothing says how much of it is taken. Required."""
     exclusive_gpu: Annotated[Literal["Declared", "Whole"], Field(alias="exclusiveGPU")] = "Declared"
     """Whether a card that nobody else can use is charged as declared or as a whole one.
