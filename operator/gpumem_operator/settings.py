@@ -35,8 +35,11 @@ class Flags:
     webhook_configurations: tuple[str, ...]
 
 
-def load_values(path: Path) -> Values:
+def load_values(path: Path, *, whole_chart: bool = False) -> Values:
     """The values in a YAML file; an empty file means the defaults.
+
+    `whole_chart`: the file has all values of the chart, and those that Python does not read are
+    passed over.
 
     Raises SettingsError that names the file, each wrong field and its value.
     """
@@ -50,6 +53,9 @@ def load_values(path: Path) -> Values:
         return Values()
     if not isinstance(raw, dict):
         raise SettingsError(f"{path} holds a {type(raw).__name__}, and a map of values is expected")
+    if whole_chart:
+        known = {field.alias for field in Values.model_fields.values()}
+        raw = {key: value for key, value in raw.items() if key in known}
     try:
         return Values.model_validate(raw)
     except ValidationError as error:

@@ -35,4 +35,4 @@ def refusal(
     if len(violations) > _SHOWN:
         faults.append(f"and {len(violations) - _SHOWN} more")
     text = "; ".join(faults)
-    return Verdict(refusal=f"GPU pod {title} is refused: {text}. ({next_step})", code=code)
+    return Verdict(refusal=f"GPU pod {title} is refused: {text} ({next_step})", code=code)

@@ -152,7 +152,12 @@ def is_charged(pod: Mapping[str, Any]) -> bool:
 
     It does not count while it carries our gate; the gates of others do not matter.
     """
-    if (pod.get("status") or {}).get("phase") in _FINISHED:
+    if has_finished(pod):
         return False
     gates = (pod.get("spec") or {}).get("schedulingGates") or ()
     return all(gate.get("name") != names.QUOTA_GATE for gate in gates)
+
+
+def has_finished(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod's phase says that none of its containers will run again."""
+    return (pod.get("status") or {}).get("phase") in _FINISHED

@@ -1,0 +1,25 @@
+# Two commands for everybody: `make demo` and `make test`. Both do their own set-up.
+.PHONY: help setup demo test verify bench generate
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup: ## virtual environment, control plane, .venv/bin/kubectl-gpumem
+	@bash scripts/setup.sh
+
+demo: setup ## the product on a real control plane, in about a minute (KEEP=1 leaves it running)
+	@$(PY) -m devcluster.demo $(if $(KEEP),--keep)
+
+test: setup ## all tests
+	@$(PY) -m pytest $(ARGS)
+
+verify: setup ## generated files, style, types, imports, chart and tests; lists every failure
+	@bash scripts/verify.sh
+
+bench: setup ## the figures of the README, as ratios measured in one run (about ten minutes)
+	@$(PY) -m bench $(ARGS)
+
+generate: setup ## CRDs, chart parts and reference pages from the models
+	@$(PY) -m gpumem_operator.cli.generate

@@ -1,0 +1,79 @@
+"""Admission of the pods in files, by the code that the webhook runs, without a cluster."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import jsonpatch
+
+from gpumem_operator import names
+from gpumem_operator.admission.decider import Decider, decide
+from gpumem_operator.admission.review import review_pod
+from gpumem_operator.admission.verdict import Verdict
+from gpumem_operator.api.pods import gather
+from gpumem_operator.api.records import (
+    NamespaceRecord,
+    Surroundings,
+    namespace_record,
+    tenants_of,
+)
+from gpumem_operator.api.values import Values
+from gpumem_operator.cli.documents import Documents
+from gpumem_operator.cli.workloads import Workload
+
+_PREFIX: Final = f"{names.GROUP}: "
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """One pod of the files after admission."""
+
+    workload: Workload
+    surroundings: Surroundings
+    verdict: Verdict
+    pod: Mapping[str, Any]
+    """As it would be stored; as it was written where it is refused."""
+    ignored: bool
+
+    @property
+    def decider(self) -> Decider | None:
+        if self.ignored:
+            return None
+        facts = gather(self.pod, names.MEMORY_RESOURCE, namespace=self.workload.namespace)
+        return decide(facts, self.surroundings)
+
+    @property
+    def warnings(self) -> list[str]:
+        own = [self.workload.warning] if self.workload.warning else []
+        return own + [text.removeprefix(_PREFIX) for text in self.verdict.warnings]
+
+
+def admit(documents: Documents, values: Values) -> Iterator[Admitted]:
+    """Every pod of the files, in their order, with its verdict."""
+    for workload in documents.workloads:
+        namespace = _namespace(workload.namespace, documents)
+        surroundings = Surroundings(
+            namespace,
+            tuple(p for p in documents.policies if p.namespace == namespace.name),
+            tenants_of(namespace, documents.tenants),
+        )
+        ignored = _ignored(namespace, values)
+        verdict = Verdict() if ignored else review_pod(workload.pod, surroundings, values)
+        pod = workload.pod
+        if verdict.operations:
+            pod = jsonpatch.apply_patch(pod, [dict(entry) for entry in verdict.operations])
+        yield Admitted(workload, surroundings, verdict, pod, ignored)
+
+
+def _namespace(name: str, documents: Documents) -> NamespaceRecord:
+    for record in documents.namespaces:
+        if record.name == name:
+            return record
+    return namespace_record({"metadata": {"name": name}})
+
+
+def _ignored(namespace: NamespaceRecord, values: Values) -> bool:
+    return (
+        namespace.name in values.ignored_namespaces
+        or namespace.labels.get(names.IGNORE_LABEL) == "true"
+    )
