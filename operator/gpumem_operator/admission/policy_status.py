@@ -1,0 +1,181 @@
+"""What a policy's status says, from the policies and GPU pods of its namespace."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpumem_operator.admission.selection import policy_for, policy_hash, rank
+from gpumem_operator.api import conditions
+from gpumem_operator.api.records import PolicyRecord
+from gpumem_operator.api.selector import LabelSelector, Requirement
+from gpumem_operator.api.transitions import Finding, renew_conditions
+
+
+@dataclass(frozen=True)
+class PolicyPod:
+    """One GPU pod of the namespace that has not finished."""
+
+    labels: Mapping[str, str]
+    handled: bool
+    """Admission wrote its plan."""
+    policy: str
+    """Name of the policy whose plan it carries; empty without one."""
+    policy_hash: str
+    """What that policy said about pods at the time."""
+    declared_bytes: int | None
+    """What it asked for; None where it did not say."""
+
+
+@dataclass(frozen=True)
+class PolicySurroundings:
+    """Everything that the statuses of one namespace's policies depend on."""
+
+    policies: tuple[PolicyRecord, ...]
+    pods: tuple[PolicyPod, ...]
+
+
+def policy_status(
+    policy: PolicyRecord,
+    surroundings: PolicySurroundings,
+    *,
+    current: Mapping[str, Any],
+    now: str,
+) -> dict[str, Any]:
+    """The fields of the status that follow from pods and policies, as a raw object.
+
+    `current` is the stored status; it is equal in these fields when nothing has to be written.
+    `now` is RFC 3339 in UTC.
+    """
+    managed = [pod for pod in surroundings.pods if pod.handled and pod.policy == policy.name]
+    unmanaged = sum(_slipped(pod, policy, surroundings.policies) for pod in surroundings.pods)
+    findings = [
+        _ready(policy, unmanaged),
+        _shadowed(policy, surroundings),
+        Finding(
+            conditions.MEASUREMENT_UNAVAILABLE,
+            "True",
+            conditions.NOT_MEASURED,
+            "Nothing reports how much GPU memory pods hold, so usedBytes is not known.",
+        ),
+    ]
+    return {
+        "observedGeneration": policy.generation,
+        "conditions": renew_conditions(
+            current.get("conditions") or (), findings, generation=policy.generation, now=now
+        ),
+        "pods": {
+            "managed": len(managed),
+            "outdated": sum(_outdated(pod, policy) for pod in managed),
+            "unmanaged": unmanaged,
+        },
+        "memory": {
+            **(current.get("memory") or {}),
+            "declaredBytes": sum(pod.declared_bytes or 0 for pod in managed),
+        },
+    }
+
+
+def _slipped(pod: PolicyPod, policy: PolicyRecord, policies: Sequence[PolicyRecord]) -> bool:
+    winner = None if pod.handled else policy_for(pod.labels, policies)
+    return winner is not None and winner.name == policy.name
+
+
+def _outdated(pod: PolicyPod, policy: PolicyRecord) -> bool:
+    return policy.spec is not None and pod.policy_hash != policy_hash(policy.spec)
+
+
+def _ready(policy: PolicyRecord, unmanaged: int) -> Finding:
+    if policy.problem is not None:
+        return Finding(
+            conditions.READY,
+            "False",
+            conditions.INVALID_SPEC,
+            "The stored spec can not be read, so new GPU pods of the namespace are refused"
+            f" until it is corrected: {policy.problem}",
+        )
+    if unmanaged:
+        return Finding(
+            conditions.READY,
+            "True",
+            conditions.UNMANAGED_PODS,
+            f"New pods get what the spec says. {_count(unmanaged)} that it selects never went"
+            " through admission: create them again to give them their limits.",
+        )
+    return Finding(conditions.READY, "True", conditions.APPLIED, "New pods get what the spec says.")
+
+
+def _count(pods: int) -> str:
+    return "1 GPU pod" if pods == 1 else f"{pods} GPU pods"
+
+
+def _shadowed(policy: PolicyRecord, surroundings: PolicySurroundings) -> Finding:
+    if policy.spec is None:
+        return Finding(
+            conditions.SHADOWED,
+            "Unknown",
+            conditions.INVALID_SPEC,
+            "The stored spec can not be read.",
+        )
+    winner = _covering_policy(policy, surroundings) or _winner_of_all_pods(policy, surroundings)
+    if winner is None:
+        return Finding(
+            conditions.SHADOWED,
+            "False",
+            conditions.SELECTS_PODS,
+            "No other policy takes all the pods that this one selects.",
+        )
+    return Finding(
+        conditions.SHADOWED,
+        "True",
+        conditions.OTHER_POLICY_WINS,
+        f"Policy {winner} decides for every pod that this one selects: raise spec.priority,"
+        " or narrow the selector of the other.",
+    )
+
+
+def _covering_policy(policy: PolicyRecord, surroundings: PolicySurroundings) -> str | None:
+    """The first policy of higher rank whose selector chooses all that ours can ever choose."""
+    assert policy.spec is not None
+    higher = sorted(
+        (
+            other
+            for other in surroundings.policies
+            if other.spec is not None and rank(other) < rank(policy)
+        ),
+        key=rank,
+    )
+    for other in higher:
+        assert other.spec is not None
+        if covers(other.spec.selector, policy.spec.selector):
+            return other.name
+    return None
+
+
+def _winner_of_all_pods(policy: PolicyRecord, surroundings: PolicySurroundings) -> str | None:
+    """The policies that win the pods which this one selects; None where it wins one itself."""
+    assert policy.spec is not None
+    winners = set()
+    for pod in surroundings.pods:
+        if policy.spec.selector.matches(pod.labels):
+            winner = policy_for(pod.labels, surroundings.policies)
+            winners.add(winner.name if winner else policy.name)
+    return None if policy.name in winners or not winners else " or ".join(sorted(winners))
+
+
+def covers(wide: LabelSelector, narrow: LabelSelector) -> bool:
+    """Whether `wide` surely chooses everything that `narrow` does: its parts are all in `narrow`.
+
+    False says nothing: selectors can mean the same in different words.
+    """
+    return wide.match_labels.items() <= narrow.match_labels.items() and all(
+        any(_same(part, other) for other in narrow.match_expressions)
+        for part in wide.match_expressions
+    )
+
+
+def _same(one: Requirement, other: Requirement) -> bool:
+    return (one.key, one.operator, set(one.values)) == (
+        other.key,
+        other.operator,
+        set(other.values),
+    )

@@ -1,0 +1,44 @@
+"""New conditions from old ones: lastTransitionTime moves only when the status does."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+_LONGEST_MESSAGE: Final = 32768
+"""Of a condition, by the schema of both kinds."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one condition should say now."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+
+
+def renew_conditions(
+    current: Iterable[Mapping[str, Any]],
+    findings: Iterable[Finding],
+    *,
+    generation: int,
+    now: str,
+) -> list[dict[str, Any]]:
+    """The conditions to store, as raw objects: those that were there in their order, then new ones.
+
+    Conditions that no finding is about stay as they are. `now` is RFC 3339 in UTC.
+    """
+    stored = {str(condition.get("type")): dict(condition) for condition in current}
+    for finding in findings:
+        old = stored.get(finding.type, {})
+        unchanged = old.get("status") == finding.status
+        stored[finding.type] = {
+            "type": finding.type,
+            "status": finding.status,
+            "reason": finding.reason,
+            "message": finding.message[:_LONGEST_MESSAGE],
+            "lastTransitionTime": (old.get("lastTransitionTime") if unchanged else None) or now,
+            "observedGeneration": generation,
+        }
+    return list(stored.values())

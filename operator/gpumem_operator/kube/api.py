@@ -1,0 +1,160 @@
+"""One door to the API server for the controller: plain dicts in and out, always with a timeout.
+
+The client library does the credentials, TLS and connections. Its typed methods are left aside: they
+validate every object against models that cost tens of MiB, and they lose fields that are newer than
+the library.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+from kubernetes.aio import client, config
+
+REQUEST_SECONDS: Final = 15.0
+"""Longer than any healthy answer, a page of 500 large pods included."""
+
+Object = dict[str, Any]
+"""One object as the API server sends it."""
+Query = Mapping[str, str]
+
+
+class Patch(StrEnum):
+    """How the body of a patch is meant."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class ApiError(Exception):
+    """The API server was not reached, or refused.
+
+    ApiError
+    +-- NotFound   404: the object, or its whole kind, is not there
+    +-- Conflict   409: it changed meanwhile, is another one (uid), or exists already
+    +-- Gone       410: the resourceVersion or continue token is too old
+    """
+
+    def __init__(self, what: str, message: str, status: int = 0) -> None:
+        super().__init__(f"{what}: {message}")
+        self.status = status
+        """HTTP status; 0 where no answer came."""
+
+
+class NotFound(ApiError):
+    """See ApiError."""
+
+
+class Conflict(ApiError):
+    """See ApiError."""
+
+
+class Gone(ApiError):
+    """See ApiError."""
+
+
+_BY_STATUS: Final[Mapping[int, type[ApiError]]] = {404: NotFound, 409: Conflict, 410: Gone}
+
+
+class Api:
+    """Requests to one API server."""
+
+    def __init__(self, connection: client.ApiClient) -> None:
+        self._connection = connection
+
+    async def get(
+        self, path: str, *, query: Query | None = None, seconds: float = REQUEST_SECONDS
+    ) -> Object:
+        return await self.request("GET", path, query=query, seconds=seconds)
+
+    async def create(self, path: str, body: Object, *, seconds: float = REQUEST_SECONDS) -> Object:
+        return await self.request("POST", path, body=body, seconds=seconds)
+
+    async def replace(self, path: str, body: Object, *, seconds: float = REQUEST_SECONDS) -> Object:
+        return await self.request("PUT", path, body=body, seconds=seconds)
+
+    async def patch(
+        self,
+        path: str,
+        body: Object | list[Object],
+        *,
+        kind: Patch,
+        query: Query | None = None,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Object:
+        return await self.request(
+            "PATCH", path, body=body, content_type=kind, query=query, seconds=seconds
+        )
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Object | list[Object] | None = None,
+        content_type: str = "application/json",
+        query: Query | None = None,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Object:
+        """One request and its answer.
+
+        Raises ApiError or one of its kinds; `seconds` cover the whole exchange, in seconds.
+        """
+        what = f"{method} {path}"
+        try:
+            async with asyncio.timeout(seconds):
+                prepared = await self._connection.param_serialize(
+                    method,
+                    path,
+                    query_params=list((query or {}).items()),
+                    header_params={"Accept": "application/json", "Content-Type": content_type},
+                    body=body,
+                    auth_settings=["BearerToken"],
+                )
+                answer = await self._connection.call_api(*prepared, _request_timeout=seconds)
+                content = await answer.response.read()
+        except TimeoutError as error:
+            raise ApiError(what, f"no answer within {seconds:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ApiError(what, f"not reached: {error!r}") from error
+        if answer.status >= 300:
+            kind = _BY_STATUS.get(answer.status, ApiError)
+            raise kind(what, _message(content, answer.status), answer.status)
+        parsed: Object = json.loads(content)
+        return parsed
+
+
+@asynccontextmanager
+async def connect(kubeconfig: Path | None) -> AsyncIterator[Api]:
+    """The API server of a kubeconfig, or of the cluster that this process runs in (None)."""
+    configuration = await load_configuration(kubeconfig)
+    async with client.ApiClient(configuration) as connection:
+        yield Api(connection)
+
+
+async def load_configuration(kubeconfig: Path | None) -> client.Configuration:
+    """Address and credentials; those of the cluster are read again as its token is rotated."""
+    configuration = client.Configuration()
+    if kubeconfig is None:
+        config.load_incluster_config(  # type: ignore[no-untyped-call]
+            client_configuration=configuration
+        )
+    else:
+        await config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=str(kubeconfig), client_configuration=configuration
+        )
+    return configuration
+
+
+def _message(content: bytes, status: int) -> str:
+    """The sentence of the API server's Status object, or what came instead of one."""
+    try:
+        return f"{status} {json.loads(content)['message']}"
+    except (ValueError, KeyError, TypeError):
+        return f"{status} {content[:200].decode(errors='replace')}"

@@ -1,0 +1,102 @@
+"""What a tenant's status says, from the charges of the pods in its namespaces."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gpumem_operator.api import conditions
+from gpumem_operator.api.quantity import format_bytes
+from gpumem_operator.api.records import TenantRecord
+from gpumem_operator.api.transitions import Finding, renew_conditions
+
+TOP_PODS: Final = 10
+
+
+@dataclass(frozen=True)
+class ChargedPod:
+    """One pod that the tenant pays for now."""
+
+    namespace: str
+    name: str
+    charged_bytes: int | None
+    """None where the pod's charge is not known."""
+
+
+def tenant_status(
+    tenant: TenantRecord, pods: tuple[ChargedPod, ...], *, current: Mapping[str, Any], now: str
+) -> dict[str, Any]:
+    """The fields of the status that follow from charges, as a raw object.
+
+    `current` is the stored status; it is equal in these fields when nothing has to be written. None
+    takes a field away. `now` is RFC 3339 in UTC.
+    """
+    unreadable = tenant.spec is None
+    charged = None if unreadable else sum(pod.charged_bytes or 0 for pod in pods)
+    findings = [_ready(tenant), _within_quota(tenant, pods)]
+    return {
+        "observedGeneration": tenant.generation,
+        "conditions": renew_conditions(
+            current.get("conditions") or (), findings, generation=tenant.generation, now=now
+        ),
+        "chargedBytes": charged,
+        "topPods": [] if unreadable else top_pods(pods),
+    }
+
+
+def top_pods(pods: tuple[ChargedPod, ...]) -> list[dict[str, Any]]:
+    """The pods that are charged most, then by namespace and name."""
+    known = [pod for pod in pods if pod.charged_bytes]
+    largest = sorted(known, key=lambda pod: (-(pod.charged_bytes or 0), pod.namespace, pod.name))
+    return [
+        {"namespace": pod.namespace, "name": pod.name, "chargedBytes": pod.charged_bytes}
+        for pod in largest[:TOP_PODS]
+    ]
+
+
+def _ready(tenant: TenantRecord) -> Finding:
+    if tenant.problem is not None:
+        return Finding(
+            conditions.READY,
+            "False",
+            conditions.INVALID_SPEC,
+            "The stored spec can not be read, so it is not known which namespaces it means:"
+            f" {tenant.problem}",
+        )
+    return Finding(
+        conditions.READY, "True", conditions.APPLIED, "Pods of its namespaces are charged to it."
+    )
+
+
+def _within_quota(tenant: TenantRecord, pods: tuple[ChargedPod, ...]) -> Finding:
+    if tenant.spec is None:
+        return Finding(
+            conditions.WITHIN_QUOTA,
+            "Unknown",
+            conditions.INVALID_SPEC,
+            "The stored spec can not be read.",
+        )
+    limit = tenant.spec.quota.limit_bytes
+    charged = sum(pod.charged_bytes or 0 for pod in pods)
+    if charged > limit:
+        return Finding(
+            conditions.WITHIN_QUOTA,
+            "False",
+            conditions.QUOTA_EXCEEDED,
+            f"{format_bytes(charged)} is charged and the quota is {format_bytes(limit)}:"
+            f" {format_bytes(charged - limit)} too much.",
+        )
+    unknown = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.charged_bytes is None]
+    if unknown:
+        return Finding(
+            conditions.WITHIN_QUOTA,
+            "Unknown",
+            conditions.CHARGE_UNKNOWN,
+            f"At least {format_bytes(charged)} of {format_bytes(limit)} is charged; what"
+            f" {len(unknown)} pods take can not be read, first {min(unknown)}.",
+        )
+    return Finding(
+        conditions.WITHIN_QUOTA,
+        "True",
+        conditions.CHARGES_FIT,
+        f"{format_bytes(charged)} of {format_bytes(limit)} is charged.",
+    )
