@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from gpumem_operator import names
 from gpumem_operator.api.model import Model
-from gpumem_operator.api.policy import PolicySpec, PolicyStatus
+from gpumem_operator.api.policy import NAME_FITS_LABEL, PolicySpec, PolicyStatus
 from gpumem_operator.api.rules import VALIDATIONS, Rule
 from gpumem_operator.api.schema import Schema, structural_schema
 from gpumem_operator.api.tenant import TenantSpec, TenantStatus
@@ -51,17 +51,6 @@ def _condition(type_: str) -> str:
 
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
-LONGEST_POLICY_NAME: Final = 63
-
-POLICY_NAME_FITS_LABEL: Final = Rule(
-    cel=f"self.metadata.name.size() <= {LONGEST_POLICY_NAME}",
-    holds=lambda policy: len(policy["metadata"]["name"]) <= LONGEST_POLICY_NAME,
-    sentence=(
-        f"the name of a policy has at most {LONGEST_POLICY_NAME} characters, because pods carry it"
-        " in a label"
-    ),
-)
-
 POLICY: Final = Kind(
     name=names.POLICY_KIND,
     plural=names.POLICY_PLURAL,
@@ -71,7 +60,7 @@ POLICY: Final = Kind(
     "that they keep to it.",
     spec=PolicySpec,
     status=PolicyStatus,
-    rules=(POLICY_NAME_FITS_LABEL,),
+    rules=(NAME_FITS_LABEL,),
     columns=(
         Column("Mode", ".spec.mode"),
         Column("Priority", ".spec.priority", "integer"),

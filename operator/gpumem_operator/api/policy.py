@@ -253,6 +253,14 @@ class PolicySpec(DefaultPolicySpec):
     """Workloads whose replicas follow GPU memory. Default: none."""
 
 
+NAME_FITS_LABEL: Final = Rule(
+    cel="self.metadata.name.size() <= 63",
+    holds=lambda name: len(name) <= 63,
+    sentence="the name of a policy has at most 63 characters, because pods carry it in a label",
+)
+"""About metadata.name: it stands at the root of the CRD, and in the reading of a policy."""
+
+
 class PodCounts(Model):
     """Pods that the policy decides for."""
 
@@ -314,7 +322,7 @@ class RecentAction(Model):
 
 
 class PolicyStatus(Model):
-    """What the operator sees; written by it alone."""
+    """What the operator sees; written by it alone. What is absent is not known yet, never 0."""
 
     observed_generation: int | None = None
     """Generation of the spec that this status describes."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpumem_operator.api.policy import PolicySpec
+from gpumem_operator.api.policy import NAME_FITS_LABEL, PolicySpec
 from gpumem_operator.api.tenant import TenantSpec
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
@@ -72,9 +72,12 @@ def policy_record(raw: Mapping[str, Any], *, strict: bool = False) -> PolicyReco
         )
     except ValidationError as error:
         problem = describe_validation_error(error, at="spec")
+    name = metadata.get("name") or ""
+    if (fault := NAME_FITS_LABEL.problem(name)) is not None:
+        spec, problem = None, "; ".join(filter(None, (f"metadata.name: {fault}", problem)))
     return PolicyRecord(
         namespace=metadata.get("namespace") or "default",
-        name=metadata.get("name") or "",
+        name=name,
         uid=metadata.get("uid") or "",
         created=metadata.get("creationTimestamp") or "",
         generation=metadata.get("generation") or 0,

@@ -93,11 +93,7 @@ class Rule:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        inner = handler(source)
-        # Defaults are written by the outermost schema: without this, 2Gi would be 2147483648.
-        return core_schema.no_info_after_validator_function(
-            self._checked, inner, serialization=inner.get("serialization")
-        )
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
     def _checked(self, value: Any) -> Any:
         if (problem := self.problem(value)) is not None:

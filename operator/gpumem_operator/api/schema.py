@@ -10,6 +10,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from gpumem_operator.api.quantity import format_bytes
+
 Schema = dict[str, Any]
 
 _REWRITTEN: Final = frozenset({"additionalProperties", "const", "propertyNames"})
@@ -36,8 +38,11 @@ class _WithoutNull(GenerateJsonSchema):
 
     def default_schema(self, schema: Any) -> Schema:
         described = super().default_schema(schema)
-        if described.get("default", ...) is None:
+        default = described.get("default", ...)
+        if default is None:
             del described["default"]
+        elif "x-kubernetes-int-or-string" in described:
+            described["default"] = format_bytes(default)
         return described
 
 

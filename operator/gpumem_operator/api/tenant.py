@@ -77,7 +77,7 @@ class TopPod(Model):
 
 
 class TenantStatus(Model):
-    """What the operator sees; written by it alone."""
+    """What the operator sees; written by it alone. What is absent is not known yet, never 0."""
 
     observed_generation: int | None = None
     """Generation of the spec that this status describes."""

@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gpumem_operator import names
-from gpumem_operator.api.model import Bytes, Model
+from gpumem_operator.api.model import Model, PositiveBytes
 from gpumem_operator.api.quantity import MIB
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 Switch = Literal["Enabled", "Disabled"]
+ResourceName = Annotated[str, Field(min_length=1, max_length=316, pattern=r"^[^/]+/[^/]+$")]
 
 
 class ContainerResources(Model):
@@ -21,51 +22,76 @@ class ContainerResources(Model):
     a Guaranteed pod stays Guaranteed."""
 
     cpu: str = "50m"
+    """Processor time, a quantity. Default: 50m."""
     memory: str = "96Mi"
+    """Memory, a quantity. Default: 96Mi for the sidecar, 64Mi for the shim."""
 
 
 class SidecarValues(Model):
     """The image of the shim and the sidecar, and what they may take."""
 
-    image: str = "ghcr.io/gpumemory/gpu-memory-sidecar:0.1.0"
+    image: Annotated[str, Field(min_length=1)] = "ghcr.io/gpumemory/gpu-memory-sidecar:0.1.0"
+    """Image of both: it needs Python and nothing of CUDA. Default: that of this release."""
     pull_policy: PullPolicy = "IfNotPresent"
+    """When nodes fetch the image. Default: IfNotPresent."""
     run_as_user: Annotated[int, Field(ge=1)] = 65532
+    """User that both run as, never root. Default: 65532."""
     resources: ContainerResources = ContainerResources()
+    """What the sidecar may take. Default: 50m and 96Mi."""
     shim_resources: ContainerResources = ContainerResources(cpu="50m", memory="64Mi")
+    """What the init container of the shim may take. Default: 50m and 64Mi."""
 
 
 class MonitoringValues(Model):
     """What a policy without `monitoring.mode` gets."""
 
     mode: Literal["Sidecar", "NodeAgent", "None"] = "Sidecar"
+    """How use is measured where a policy does not say. Default: Sidecar."""
 
 
 class SchedulingValues(Model):
     """How declarations reach the scheduler."""
 
     fill_resource: Switch = "Disabled"
-    """Whether containers that declared another way get the memory resource as well."""
+    """Whether containers that declared another way get the memory resource as well, so that the
+    scheduler counts them; only where nodes offer it. Default: Disabled."""
 
 
 class ReportValues(Model):
     """Where sidecars send what they measured."""
 
     url: str = ""
-    """Empty: the DNS name of the report Service, which the chart fills in."""
+    """Where sidecars send reports. Empty, the default: the DNS name of the report Service, which
+    the chart fills in."""
     ca: str = ""
-    """PEM of the CA of that address. Empty: written by the operator once it has one."""
+    """PEM of the CA of that address. Empty, the default: written by the operator once it has
+    one."""
 
 
 class Values(Model):
     """All values that Python reads. Other values (replicas, RBAC, ...) concern the chart alone."""
 
-    memory_resource: str = names.MEMORY_RESOURCE
-    exclusive_resources: list[str] = []
+    memory_resource: ResourceName = names.MEMORY_RESOURCE
+    """Extended resource by which a container declares its GPU memory, in total over its GPUs.
+    Default: nvidia.com/memory."""
+    exclusive_resources: list[ResourceName] = []
+    """GPU resources that hand out whole cards: a container on them that declares nothing gets no
+    default limit. Default: none."""
     ignored_namespaces: list[str] = ["kube-system", "gpu-operator", "nvidia-gpu-operator"]
+    """Namespaces whose pods admission never sees, besides the release's own. Default: kube-system
+    and the GPU operator's."""
     resource_claims: Literal["Warn", "Refuse"] = "Warn"
+    """Pods that get GPUs only through resourceClaims, which no limit reaches, are admitted with a
+    warning or refused. Default: Warn."""
     gpu_device_classes: list[str] = ["gpu.nvidia.com", "mig.nvidia.com"]
+    """Device classes that stand for GPUs. Default: those of NVIDIA's DRA driver."""
     sidecar: SidecarValues = SidecarValues()
+    """What is put into GPU pods."""
     monitoring: MonitoringValues = MonitoringValues()
+    """Measurement where a policy does not say."""
     scheduling: SchedulingValues = SchedulingValues()
+    """How declarations reach the scheduler."""
     report: ReportValues = ReportValues()
-    run_volume_size: Bytes = 16 * MIB
+    """Where sidecars send what they measured."""
+    run_volume_size: PositiveBytes = 16 * MIB
+    """Size of the volume in which the shim leaves its state, per pod. Default: 16Mi."""

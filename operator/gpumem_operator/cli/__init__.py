@@ -1,0 +1,1 @@
+"""`kubectl gpumem` and the commands of this repository."""
