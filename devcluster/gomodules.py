@@ -3,6 +3,10 @@
 Every folder under `modules/` holds a go.mod with `tool` directives and no code: its go.sum checks
 what is downloaded, so no prebuilt binary has to be trusted. Each family has a go.mod of its own
 because their dependencies do not agree with each other.
+
+To move to another version, run `go get -tool PACKAGE@VERSION` in the folder for each of its
+tools. For Kubernetes, first set the version of every `replace` to its staging modules: 1.36.3 of
+Kubernetes goes with 0.36.3 of those. Always give the version, or go takes the newest and mixes.
 """
 
 from __future__ import annotations
@@ -82,7 +86,7 @@ class Program:
     accepted: tuple[tuple[int, int | None], ...]
     """(major, minor) versions that are taken from elsewhere; a minor of None means any."""
     typical_seconds: int
-    """How long a build takes on 2 cores with an empty build cache, in the order of PROGRAMS."""
+    """How long a build takes on 2 cores, after those that come earlier in PROGRAMS."""
 
 
 KUBERNETES = GoModule(

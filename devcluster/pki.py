@@ -60,7 +60,7 @@ class Authority:
             decipher_only=False,
         )
         certificate = (
-            _builder(self._name, self._name, self._key)
+            _builder(self._name, self._key, issuer=self._name, issuer_key=self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(usage, critical=True)
             .sign(self._key, hashes.SHA256())
@@ -90,9 +90,8 @@ class Authority:
         alternatives: x509.SubjectAlternativeName | None = None,
     ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(subject, self._name, key).add_extension(
-            x509.ExtendedKeyUsage([usage]), critical=False
-        )
+        builder = _builder(subject, key, issuer=self._name, issuer_key=self._key)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if alternatives is not None:
             builder = builder.add_extension(alternatives, critical=False)
         return KeyPair(_pem(builder.sign(self._key, hashes.SHA256())), private_pem(key))
@@ -123,9 +122,15 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    *,
+    issuer: x509.Name,
+    issuer_key: ec.EllipticCurvePrivateKey,
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
+    own_id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    issuer_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -134,4 +139,7 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_LEEWAY)
         .not_valid_after(now + LIFETIME)
+        # Python verifies strictly from 3.13 on, and then refuses certificates without these.
+        .add_extension(own_id, critical=False)
+        .add_extension(issuer_id, critical=False)
     )

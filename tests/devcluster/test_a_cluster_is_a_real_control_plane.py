@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
-from cluster_processes import caller, printed_kubeconfig, write_script
 
+from cluster_processes import caller, printed_kubeconfig, write_script
 from devcluster import Cluster, ClusterError
 
 pytestmark = pytest.mark.cluster
@@ -58,6 +61,20 @@ def test_a_pod_without_a_node_to_go_to_is_seen_by_the_scheduler(cluster: Cluster
 def test_a_failed_command_tells_what_the_server_said(cluster: Cluster) -> None:
     with pytest.raises(ClusterError, match=r"`kubectl get pod nobody` .*(?s:.*)NotFound"):
         cluster.kubectl("get", "pod", "nobody")
+
+
+def test_the_serving_certificate_passes_strict_verification(cluster: Cluster) -> None:
+    tls = ssl.create_default_context(cadata=cluster.ca_pem.decode())
+    tls.verify_flags |= ssl.VERIFY_X509_STRICT
+    address = urlsplit(cluster.url)
+    assert address.hostname
+    assert address.port
+
+    with (
+        socket.create_connection((address.hostname, address.port)) as plain,
+        tls.wrap_socket(plain, server_hostname="localhost") as secured,
+    ):
+        assert secured.version() == "TLSv1.3"
 
 
 def test_helm_talks_to_the_cluster(cluster: Cluster) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cluster_processes import write_script
 
+from cluster_processes import write_script
 from devcluster.binaries import choose_binaries
 from devcluster.gobuild import built_path
 from devcluster.gomodules import PROGRAMS, SERVERS

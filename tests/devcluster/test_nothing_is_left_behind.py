@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from cluster_processes import (
     Processes,
     caller,
@@ -14,7 +15,6 @@ from cluster_processes import (
     printed_kubeconfig,
     write_script,
 )
-
 from devcluster import Cluster, ClusterError
 from devcluster.registry import find_record, records, stop_cluster
 

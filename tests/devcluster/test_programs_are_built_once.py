@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cluster_processes import write_script
 
+from cluster_processes import write_script
 from devcluster.failure import ClusterError
 from devcluster.gobuild import build, built_path
 from devcluster.gomodules import PROGRAMS
