@@ -93,6 +93,8 @@ def stop_cluster(record: Record) -> None:
             )
     finally:
         os.close(pidfd)
+    # Nothing is left to do, unless the keeper was already dying of something else.
+    _forget(record)
 
 
 def _forget(record: Record) -> None:
