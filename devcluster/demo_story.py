@@ -1,0 +1,197 @@
+"""The story of the demo: each step says what it shows, shows the command, and its output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from devcluster.failure import ClusterError
+
+PATIENCE_SECONDS = 60.0
+_BOLD, _DIM, _PLAIN = "\033[1m", "\033[2m", "\033[0m"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where commands run."""
+
+    kubeconfig: Path
+    kubectl: Path
+    root: Path
+
+    def run(self, *arguments: str, show: bool = True, check: bool = True) -> str:
+        """Run kubectl; the command and what it prints are shown as a person would see them."""
+        return self._run("kubectl", [str(self.kubectl), *arguments], show=show, check=check)
+
+    def gpumem(self, *arguments: str, check: bool = True) -> str:
+        """Run the product's own command line."""
+        program = self.root / ".venv" / "bin" / "kubectl-gpumem"
+        return self._run("kubectl gpumem", [str(program), *arguments], show=True, check=check)
+
+    def get(self, *arguments: str) -> Any:
+        return json.loads(self.run("get", *arguments, "-o", "json", show=False))
+
+    def _run(self, shown: str, command: list[str], *, show: bool, check: bool) -> str:
+        environment = {
+            **os.environ,
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(self.kubeconfig.parent / "kubectl-cache"),
+        }
+        if show:
+            print(f"{_bold('$ ' + ' '.join([shown, *command[1:]]))}")
+        result = subprocess.run(
+            command, env=environment, cwd=self.root, capture_output=True, text=True
+        )
+        if check and result.returncode != 0:
+            raise ClusterError(f"`{' '.join(command)}` failed:\n{result.stdout}{result.stderr}")
+        if show:
+            print((result.stderr + result.stdout).rstrip() + "\n")
+        return result.stdout + result.stderr
+
+    def wait_for(self, what: str, *arguments: str, until: str) -> None:
+        """Wait until a column of output reads as wanted."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if until in self.run(*arguments, show=False, check=False):
+                return
+            time.sleep(0.2)
+        raise ClusterError(f"{what} did not happen within {PATIENCE_SECONDS:.0f} s")
+
+
+def tell(stage: Stage) -> None:
+    """All steps, from an empty cluster to charged tenants."""
+    for number, (title, step) in enumerate(_STEPS, start=1):
+        print(f"\n{_bold(f'--- {number}. {title}')}")
+        step(stage)
+
+
+def _node(stage: Stage) -> None:
+    _explain(
+        "The node `gpu-node` is simulated: an object with the labels that NVIDIA's feature",
+        "discovery writes (2 cards of 80 GiB, each shared by 4). Nothing runs on it; the API",
+        "server, the scheduler and the operator are real. The operator adds nvidia.com/memory.",
+    )
+    memory = r"{.status.allocatable.nvidia\.com/memory}"
+    stage.wait_for("the node's memory", "get", "node", "gpu-node", "-o", f"jsonpath={memory}",
+                   until="171798691840")  # fmt: skip
+    columns = (
+        r"NAME:.metadata.name,GPUS:.status.allocatable.nvidia\.com/gpu,"
+        r"GPU-MEMORY:.status.allocatable.nvidia\.com/memory"
+    )
+    stage.run("get", "node", "gpu-node", "-o", f"custom-columns={columns}")
+
+
+def _before(stage: Stage) -> None:
+    _explain("Without a policy the operator does not touch a pod. This is one as it is stored:")
+    stage.run("apply", "-f", "examples/demo/1-namespace.yaml")
+    _service_account(stage)
+    stage.run("apply", "-f", "examples/demo/train.yaml")
+    _show_pod(stage, "train")
+    stage.run("delete", "pod", "train", "-n", "research", "--now", show=False)
+
+
+def _after(stage: Stage) -> None:
+    _explain("With a policy, the very same file becomes:")
+    stage.run("apply", "-f", "examples/demo/2-policy.yaml")
+    stage.run("apply", "-f", "examples/demo/train.yaml")
+    _show_pod(stage, "train")
+    _explain(
+        "The limit is frozen into the container, the author's allocator settings are kept and the",
+        "policy's added, the shim is found through PYTHONPATH, the sidecar sits beside it.",
+    )
+
+
+def _refusals(stage: Stage) -> None:
+    _explain("What can not be right is refused with its numbers. A pod that means 8Gi per GPU:")
+    stage.run("apply", "-f", "examples/demo/too-little.yaml", check=False)
+    _explain("A policy with typing errors (PyTorch would abort on the second one):")
+    stage.run("apply", "-f", "examples/demo/typo.yaml", check=False)
+
+
+def _workloads(stage: Stage) -> None:
+    _explain("Jobs and Deployments need no change; the scheduler counts GPU memory like any other.")
+    stage.run("apply", "-f", "examples/demo/job.yaml", "-f", "examples/demo/deployment.yaml")
+    stage.run("scale", "deployment/serve", "--replicas=5", "-n", "research")
+    stage.wait_for("a pod that does not fit", "get", "events", "-n", "research",
+                   until="Insufficient nvidia.com/memory")  # fmt: skip
+    columns = (
+        r"POD:.metadata.name,NODE:.spec.nodeName,"
+        r"DECIDED-BY:.metadata.annotations.gpumemory\.dev/summary"
+    )
+    stage.run("get", "pods", "-n", "research", "-o", f"custom-columns={columns}")
+    _explain("Four replicas of 30Gi fit on 160Gi beside the others; the fifth waits:")
+    stage.run("get", "events", "-n", "research", "--field-selector=reason=FailedScheduling",
+              "-o", "custom-columns=MESSAGE:.message")  # fmt: skip
+
+
+def _tenants(stage: Stage) -> None:
+    _explain("A tenant is a set of namespaces with one quota. What its pods take is added up:")
+    stage.run("apply", "-f", "examples/demo/3-tenant.yaml")
+    stage.wait_for("the tenant's charge", "get", "gmt", "research", "-o",
+                   "jsonpath={.status.conditions[?(@.type=='WithinQuota')].status}",
+                   until="True")  # fmt: skip
+    stage.wait_for("the policy's counts", "get", "gmp", "training", "-n", "research", "-o",
+                   "jsonpath={.status.pods.managed}", until="8")  # fmt: skip
+    stage.run("get", "gmp,gmt", "-A")
+
+
+def _offline(stage: Stage) -> None:
+    _explain("The same answers come from files, without a cluster, for a pull request:")
+    stage.gpumem("charge", "-o", "yaml", *(f"--filename=examples/demo/{name}" for name in _OFFLINE))
+
+
+_OFFLINE = ("1-namespace.yaml", "2-policy.yaml", "3-tenant.yaml", "deployment.yaml")
+
+_STEPS = (
+    ("Nodes offer GPU memory", _node),
+    ("A pod before", _before),
+    ("A policy, and the pod after", _after),
+    ("Refusals", _refusals),
+    ("A Job and a Deployment", _workloads),
+    ("Policies and tenants", _tenants),
+    ("From files", _offline),
+)
+
+
+def _service_account(stage: Stage) -> None:
+    stage.wait_for("the namespace's ServiceAccount", "get", "serviceaccount", "-n", "research",
+                   until="default")  # fmt: skip
+
+
+def _show_pod(stage: Stage, name: str) -> None:
+    """What matters of a pod, in a few lines."""
+    pod = stage.get("pod", name, "-n", "research")
+    spec = pod["spec"]
+    inits = [container["name"] for container in spec.get("initContainers", [])]
+    container = spec["containers"][0]
+    print(f"pod {name}, as the API server has it:")
+    print(f"  init containers  {', '.join(inits) or '-'}")
+    print(f"  labels           {_pairs(pod['metadata'].get('labels') or {})}")
+    print(f"  limits           {_pairs(container['resources']['limits'])}")
+    for number, entry in enumerate(container.get("env", [])):
+        print(f"  {'environment' if number == 0 else '':<17}{entry['name']}={entry.get('value')}")
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+    print(f"  mounts           {', '.join(mounts)}\n")
+
+
+def _pairs(mapping: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in mapping.items()) or "-"
+
+
+def _explain(*lines: str) -> None:
+    print("\n".join(_style(_DIM, line) for line in lines))
+
+
+def _bold(text: str) -> str:
+    return _style(_BOLD, text)
+
+
+def _style(code: str, text: str) -> str:
+    """Colour only for people: not in files and pipes, and not where NO_COLOR says so."""
+    plain = not os.isatty(1) or "NO_COLOR" in os.environ
+    return text if plain else f"{code}{text}{_PLAIN}"
