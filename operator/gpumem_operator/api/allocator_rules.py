@@ -49,7 +49,7 @@ def _refused(key: str, sentence: str) -> Rule:
     return Rule(
         cel=f"!({_has(key)})",
         holds=lambda pytorch: key not in pytorch.allocator_config,
-        sentence=f"allocatorConfig: {sentence}",
+        sentence=sentence,
         at=".allocatorConfig",
     )
 
@@ -63,7 +63,7 @@ def _known_key() -> Rule:
     return Rule(
         cel=f"{_CONFIG}.all(k, {fits})",
         holds=lambda pytorch: not _unknown_keys(pytorch),
-        sentence=f"allocatorConfig: {{key}} is not a key of PyTorch; these are: {', '.join(KEYS)}",
+        sentence=f"{{key}} is not a key of PyTorch; these are: {', '.join(KEYS)}",
         # Anything but an index on the result of filter() is beyond the server's cost limit.
         shown={
             "key": Shown(
@@ -103,8 +103,7 @@ def _old_enough_key(key: str) -> Rule:
             key not in pytorch.allocator_config or parse_version(pytorch.min_version) >= since
         ),
         sentence=(
-            f"allocatorConfig: {key} exists since PyTorch {format_version(since)},"
-            " and minVersion is {minVersion}"
+            f"{key} exists since PyTorch {format_version(since)}, and minVersion is {{minVersion}}"
         ),
         at=".allocatorConfig",
     )

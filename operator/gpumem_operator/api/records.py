@@ -67,9 +67,7 @@ def policy_record(raw: Mapping[str, Any], *, strict: bool = False) -> PolicyReco
     spec: PolicySpec | None = None
     problem = None
     try:
-        spec = PolicySpec.model_validate(
-            raw.get("spec") or {}, extra="forbid" if strict else "ignore"
-        )
+        spec = PolicySpec.model_validate(raw.get("spec"), extra="forbid" if strict else "ignore")
     except ValidationError as error:
         problem = describe_validation_error(error, at="spec")
     name = metadata.get("name") or ""
@@ -92,9 +90,7 @@ def tenant_record(raw: Mapping[str, Any], *, strict: bool = False) -> TenantReco
     spec: TenantSpec | None = None
     problem = None
     try:
-        spec = TenantSpec.model_validate(
-            raw.get("spec") or {}, extra="forbid" if strict else "ignore"
-        )
+        spec = TenantSpec.model_validate(raw.get("spec"), extra="forbid" if strict else "ignore")
     except ValidationError as error:
         problem = describe_validation_error(error, at="spec")
     return TenantRecord(
@@ -138,7 +134,7 @@ def describe_validation_error(error: ValidationError, *, at: str) -> str:
         text = fault["msg"].removeprefix("Value error, ")
         if fault["type"] == "extra_forbidden":
             text = "unknown field"
-        elif fault["type"] == "missing":
+        elif fault["type"] == "missing" or fault["input"] is None:
             text = "is required"
         faults.append(f"{path}: {text}")
     return "; ".join(faults)
