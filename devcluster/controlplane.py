@@ -21,6 +21,7 @@ from devcluster.channel import Channel
 from devcluster.components import Layout
 from devcluster.failure import ClusterError, log_tail
 from devcluster.kubeconfig import token_user, write_kubeconfig
+from devcluster.registry import remove_record
 
 KEEPER_END_SECONDS = 20.0
 COMMAND_SECONDS = 300.0
@@ -188,7 +189,9 @@ class Cluster:
             # The kernel kills the components with it.
             self._keeper.kill()
             self._keeper.wait()
+        # The keeper did both of these, unless it was killed.
         shutil.rmtree(self.root, ignore_errors=True)
+        remove_record(self._keeper.pid)
 
     def __enter__(self) -> Self:
         return self

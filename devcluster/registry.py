@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -85,7 +86,8 @@ def stop_cluster(record: Record) -> None:
         # Looked at after the process was pinned: from here on it can not be another one's id.
         if not record.running:
             return _forget(record)
-        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGTERM)
         if not select.select([pidfd], [], [], STOP_SECONDS)[0]:
             raise ClusterError(
                 f"The keeper of {record.root} (process {record.pid}) did not end within"

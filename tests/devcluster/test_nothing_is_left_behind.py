@@ -80,14 +80,16 @@ def test_the_components_of_a_killed_keeper_end_and_stop_removes_the_folder(tmp_p
     assert record not in list(records())
 
 
-def test_a_caller_is_told_that_its_keeper_is_gone(tmp_path: Path) -> None:
+def test_a_caller_is_told_that_its_keeper_is_gone_and_cleans_up(tmp_path: Path) -> None:
     with Cluster.start(tmp_path / "cluster") as cluster:
         record = find_record(cluster.root)
         os.kill(record.pid, signal.SIGKILL)
 
         with pytest.raises(ClusterError, match=r"The keeper of .* is gone"):
             cluster.check()
-        stop_cluster(record)
+
+    assert not cluster.root.exists()
+    assert record not in list(records())
 
 
 def test_a_kept_cluster_outlives_its_caller_until_it_is_stopped(tmp_path: Path) -> None:
