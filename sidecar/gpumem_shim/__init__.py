@@ -1,0 +1,59 @@
+"""What runs inside users' processes. Standard library only, and Python 3.8 or newer.
+
+This file is the start of every Python process in a GPU container: hook first imports, hand on, get
+out. Most processes are not about GPUs, so it is small and imports nothing that Python has not
+loaded by itself, not even `__future__`: it is compiled at every start, because the volume that it
+comes from is read-only and the image's version of Python is not known beforehand.
+
+Only Exception is caught around our own code. KeyboardInterrupt, SystemExit and their like are never
+of our making: they come from a signal handler of the program's, which must be heard.
+"""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+FRAMEWORKS = frozenset(("torch", "tensorflow", "jax", "cupy"))
+
+
+class FirstImport:
+    """A finder that finds what the others find, and listens to the frameworks among it."""
+
+    def find_spec(
+        self,
+        name: str,
+        path: "Sequence[str] | None" = None,
+        target: "ModuleType | None" = None,
+    ) -> "ModuleSpec | None":
+        if name not in FRAMEWORKS:
+            return None
+        from gpumem_shim import listener
+
+        return listener.find_spec(self, name, path, target)
+
+
+def start(name: str, file: str) -> "ModuleSpec | None":
+    """Hook the frameworks, once; returns the spec of the module `name` that ours hides, or None.
+
+    `name` is sitecustomize or usercustomize, `file` where ours is. Never raises an Exception.
+    """
+    try:
+        if not any(isinstance(finder, FirstImport) for finder in sys.meta_path):
+            sys.meta_path.insert(0, FirstImport())
+            # usercustomize is what is left where another sitecustomize stands before ours, and
+            # that one may have imported anything.
+            for framework in FRAMEWORKS.intersection(sys.modules):
+                from gpumem_shim import listener
+
+                listener.imported(framework, sys.modules[framework])
+        from _frozen_importlib_external import PathFinder
+
+        # Further down only: two installed shims must not hand on to each other for ever.
+        below = sys.path.index(file.rpartition("/")[0]) + 1
+        return PathFinder.find_spec(name, sys.path[below:])
+    except Exception:
+        return None

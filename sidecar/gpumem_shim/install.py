@@ -1,0 +1,39 @@
+"""Copies the shim into the volume that GPU containers mount.
+
+The containers start after this is done, but a restart of the node may run it again beside running
+ones: each file is replaced as a whole, and what Python looks for first comes last.
+"""
+
+from __future__ import annotations
+
+import os
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+INSTALLED = (
+    ("__init__.py", "gpumem_shim/__init__.py"),
+    ("state.py", "gpumem_shim/state.py"),
+    ("listener.py", "gpumem_shim/listener.py"),
+    ("chain.py", "gpumem_shim/chain.py"),
+    ("site/usercustomize.py", "usercustomize.py"),
+    ("site/sitecustomize.py", "sitecustomize.py"),
+)
+"""Files of this package, and where each is found by Python in the target folder."""
+
+
+def install(target: str) -> None:
+    """Copy everything into the folder `target`, readable for every user. Raises OSError."""
+    os.makedirs(target, exist_ok=True)
+    package = os.path.join(target, "gpumem_shim")
+    os.makedirs(package, exist_ok=True)
+    os.chmod(package, 0o755)
+    for source, destination in INSTALLED:
+        with open(os.path.join(PACKAGE, source), "rb") as file:
+            _replace(os.path.join(target, destination), file.read())
+
+
+def _replace(path: str, content: bytes) -> None:
+    temporary = f"{path}.new"
+    with open(temporary, "wb") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), 0o644)
+    os.replace(temporary, path)
