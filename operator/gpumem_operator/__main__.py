@@ -62,6 +62,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="webhook configuration that gets the CA (role controller); may be repeated",
     )
+    add(
+        "--webhook-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="name or address that the certificate is made for (role controller); may be repeated",
+    )
+    add("--lease", metavar="NAME", help="Lease of the leader (role controller)")
     return parser
 
 
@@ -83,6 +91,8 @@ def _flags(options: argparse.Namespace) -> Flags:
         cert_dir=options.cert_dir,
         ca_secret=options.ca_secret,
         webhook_configurations=tuple(options.webhook_configuration),
+        webhook_hosts=tuple(options.webhook_host),
+        lease=options.lease,
     )
 
 

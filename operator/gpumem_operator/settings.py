@@ -33,6 +33,10 @@ class Flags:
     """Folder with tls.crt and tls.key, instead of a Secret."""
     ca_secret: str | None
     webhook_configurations: tuple[str, ...]
+    webhook_hosts: tuple[str, ...]
+    """DNS names and addresses that the webhook's certificate is made for."""
+    lease: str | None
+    """Lease of the controller's leader."""
 
 
 def load_values(path: Path, *, whole_chart: bool = False) -> Values:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpumem_operator.admission.selection import policy_for, policy_hash, rank
+from gpumem_operator.admission.selection import policy_for, rank
 from gpumem_operator.api import conditions
 from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.selector import LabelSelector, Requirement
@@ -65,7 +65,7 @@ def policy_status(
         ),
         "pods": {
             "managed": len(managed),
-            "outdated": sum(_outdated(pod, policy) for pod in managed),
+            "outdated": _outdated(managed, policy),
             "unmanaged": unmanaged,
         },
         "memory": {
@@ -80,8 +80,10 @@ def _slipped(pod: PolicyPod, policy: PolicyRecord, policies: Sequence[PolicyReco
     return winner is not None and winner.name == policy.name
 
 
-def _outdated(pod: PolicyPod, policy: PolicyRecord) -> bool:
-    return policy.spec is not None and pod.policy_hash != policy_hash(policy.spec)
+def _outdated(managed: Sequence[PolicyPod], policy: PolicyRecord) -> int:
+    # Nothing can be said against a spec that can not be read.
+    present = policy.spec.pod_fingerprint if policy.spec else None
+    return sum(present is not None and pod.policy_hash != present for pod in managed)
 
 
 def _ready(policy: PolicyRecord, unmanaged: int) -> Finding:
@@ -156,10 +158,13 @@ def _winner_of_all_pods(policy: PolicyRecord, surroundings: PolicySurroundings) 
     assert policy.spec is not None
     winners = set()
     for pod in surroundings.pods:
-        if policy.spec.selector.matches(pod.labels):
-            winner = policy_for(pod.labels, surroundings.policies)
-            winners.add(winner.name if winner else policy.name)
-    return None if policy.name in winners or not winners else " or ".join(sorted(winners))
+        if not policy.spec.selector.matches(pod.labels):
+            continue
+        winner = policy_for(pod.labels, surroundings.policies)
+        if winner is None or winner.name == policy.name:
+            return None
+        winners.add(winner.name)
+    return " or ".join(sorted(winners)) or None
 
 
 def covers(wide: LabelSelector, narrow: LabelSelector) -> bool:

@@ -1,0 +1,132 @@
+"""What every replica knows of the cluster, kept by kopf's watches and by whole lists."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from gpumem_operator import names
+from gpumem_operator.api.records import (
+    NamespaceRecord,
+    Surroundings,
+    namespace_record,
+    policy_record,
+    tenant_record,
+    tenants_of,
+)
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.entries import (
+    PodEntry,
+    PolicyEntry,
+    TenantEntry,
+    pod_entry,
+    slim_node,
+)
+from gpumem_operator.controllers.inbox import Inbox
+from gpumem_operator.controllers.table import Key, Table
+from gpumem_operator.kube.api import Api
+from gpumem_operator.kube.listing import pages
+from gpumem_operator.kube.resources import NAMESPACES, NODES, PODS, POLICIES, TENANTS, Resource
+
+WATCHED_PODS: Final = names.MANAGED_LABEL
+"""Label selector of the watch: pods with the label, whatever its value."""
+
+
+class Cache:
+    """Policies, tenants, namespaces, nodes, and the pods that carry our label."""
+
+    def __init__(self, values: Values, *, own_namespace: str) -> None:
+        self._ignored = frozenset([*values.ignored_namespaces, own_namespace])
+        self.policies: Table[PolicyEntry] = Table(
+            lambda raw: PolicyEntry(policy_record(raw), raw.get("status") or {})
+        )
+        self.tenants: Table[TenantEntry] = Table(
+            lambda raw: TenantEntry(tenant_record(raw), raw.get("status") or {})
+        )
+        self.namespaces: Table[NamespaceRecord] = Table(namespace_record)
+        self.nodes: Table[Mapping[str, Any]] = Table(slim_node)
+        self.pods: Table[PodEntry] = Table(lambda raw: pod_entry(raw, values))
+        self.departed: Inbox[tuple[Key, str]] = Inbox()
+        """Pods that the watch reported as deleted: they may have lost the label only."""
+        self.follow_departed = False
+        """Set by the leader, who looks after them. Others forget them, and list when they lead."""
+        self.complete = False
+        """Whether everything has been listed once."""
+        self._pods_in: defaultdict[str, set[Key]] = defaultdict(set)
+        self._policies_in: defaultdict[str, set[Key]] = defaultdict(set)
+        self.pods.listeners.append(lambda key, _, new: _index(self._pods_in, key, new))
+        self.policies.listeners.append(lambda key, _, new: _index(self._policies_in, key, new))
+
+    @property
+    def tables(self) -> tuple[tuple[Resource, Table[Any]], ...]:
+        return (
+            (NAMESPACES, self.namespaces),
+            (POLICIES, self.policies),
+            (TENANTS, self.tenants),
+            (NODES, self.nodes),
+            (PODS, self.pods),
+        )
+
+    def pods_of(self, namespace: str) -> Iterable[PodEntry]:
+        """Pods of one namespace, in no order."""
+        for key in self._pods_in.get(namespace, ()):
+            if row := self.pods.get(key):
+                yield row.value
+
+    def policies_of(self, namespace: str) -> tuple[PolicyEntry, ...]:
+        """Policies of one namespace, by name."""
+        rows = (self.policies.get(key) for key in sorted(self._policies_in.get(namespace, ())))
+        return tuple(row.value for row in rows if row)
+
+    def surroundings(self, namespace: str) -> Surroundings:
+        """What decides about the pods of one namespace."""
+        row = self.namespaces.get(("", namespace))
+        record = row.value if row else NamespaceRecord(namespace, {})
+        tenants = tuple(row.value.record for _, row in self.tenants.rows())
+        return Surroundings(
+            namespace=record,
+            policies=tuple(entry.record for entry in self.policies_of(namespace)),
+            tenants=tenants_of(record, tenants),
+        )
+
+    def is_ignored(self, namespace: str) -> bool:
+        """Whether admission is kept away from the pods of this namespace."""
+        row = self.namespaces.get(("", namespace))
+        labelled = row is not None and row.value.labels.get(names.IGNORE_LABEL) == "true"
+        return labelled or namespace in self._ignored
+
+    def depart(self, key: Key, uid: str) -> None:
+        """The watch, which sees labelled pods only, said that this one was deleted."""
+        if self.follow_departed:
+            self.departed.add((key, uid))
+        else:
+            self.pods.drop(key, uid)
+
+    async def list_all(self, api: Api) -> None:
+        """Read everything anew, one kind after the other. Raises ApiError."""
+        for resource, table in self.tables:
+            await _list(api, resource, table)
+        self.complete = True
+
+
+async def _list(api: Api, resource: Resource, table: Table[Any]) -> None:
+    listed: set[str] = set()
+    version = ""
+    table.begin_list()
+    async for page in pages(api, resource, labels=WATCHED_PODS if resource is PODS else ""):
+        if page.restarts:
+            listed.clear()
+        for raw in page.items:
+            table.see(raw)
+            listed.add(raw["metadata"]["uid"])
+        version = page.version
+    table.end_list(listed, version)
+
+
+def _index(places: dict[str, set[Key]], key: Key, value: object | None) -> None:
+    namespace = key[0]
+    if value is not None:
+        places[namespace].add(key)
+    else:
+        places[namespace].discard(key)
+        if not places[namespace]:
+            del places[namespace]

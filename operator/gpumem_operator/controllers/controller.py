@@ -1,0 +1,166 @@
+"""The process: what starts, in which order, and in which order it ends.
+
+health endpoint -> first lists -> kopf's watches -> candidate -> leader's workers
+and back: workers, lease released, health endpoint, kopf
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import uuid
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
+
+import kopf
+
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.certificates import CertificateWorker
+from gpumem_operator.controllers.handlers import make_registry, make_settings
+from gpumem_operator.controllers.labels import LabelWorker
+from gpumem_operator.controllers.nodes import NodeWorker
+from gpumem_operator.controllers.options import ControllerOptions
+from gpumem_operator.controllers.statuses import StatusWorker
+from gpumem_operator.controllers.worker import attempt
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.kube.api import Api, connect
+from gpumem_operator.kube.lease import Leadership
+from gpumem_operator.metrics.controller import LEADER
+from gpumem_operator.metrics.server import serve
+
+_LOG = logging.getLogger(__name__)
+
+
+class Controller:
+    """One controller process; `run` ends when `stop` is set, or with what failed."""
+
+    def __init__(self, options: ControllerOptions) -> None:
+        self.options = options
+        self.cache = Cache(options.values, own_namespace=options.namespace)
+        self.stop = asyncio.Event()
+        self.health_port = 0
+        """Where the health endpoint listens, once it does."""
+        self._leadership: Leadership | None = None
+        self._watching = asyncio.Event()
+
+    def readiness(self) -> str | None:
+        """None, or why this replica could not take over."""
+        if not self.cache.complete:
+            return "policies, tenants, namespaces, nodes and pods have not been listed yet"
+        if not self._watching.is_set() or self._leadership is None:
+            return "watches have not begun yet"
+        return self._leadership.stalled
+
+    async def run(self) -> None:
+        """Raises LeadershipLost, or the error that ended one of the parts."""
+        _stop_on_signals(self.stop)
+        async with AsyncExitStack() as stack:
+            api = await stack.enter_async_context(connect(self.options.kubeconfig))
+            kopf_stop = asyncio.Event()
+            stack.callback(kopf_stop.set)
+            health = serve(self.options.bind, self.options.health_port, ready=self.readiness)
+            self.health_port = await stack.enter_async_context(health)
+            await self._until_stopped(self._first_lists(api))
+            if not self.stop.is_set():
+                await self._work(api, kopf_stop)
+
+    async def _work(self, api: Api, kopf_stop: asyncio.Event) -> None:
+        watches = await self._start_kopf(kopf_stop)
+        leadership = self._leadership = Leadership(
+            api,
+            namespace=self.options.namespace,
+            name=self.options.lease,
+            identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
+            timings=self.options.timings,
+        )
+        try:
+            await self._until_stopped(
+                leadership.run(lambda: self._lead(Writer(api, leadership))),
+                self._list_now_and_then(api),
+                _watch_over(watches),
+            )
+        finally:
+            kopf_stop.set()
+            await asyncio.wait({watches})
+
+    async def _first_lists(self, api: Api) -> None:
+        """Until everything was read once: the kinds may still be on their way into the cluster."""
+        while not self.cache.complete:
+            with attempt("cache", "first lists"):
+                await self.cache.list_all(api)
+            if not self.cache.complete:
+                await asyncio.sleep(self.options.periods.retry)
+
+    async def _list_now_and_then(self, api: Api) -> None:
+        while True:
+            await asyncio.sleep(self.options.periods.lists)
+            with attempt("cache", "lists"):
+                await self.cache.list_all(api)
+
+    async def _start_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
+        existing = asyncio.all_tasks()
+        tasks = await kopf.spawn_tasks(
+            registry=make_registry(self.cache, self.options.kubeconfig),
+            settings=make_settings(),
+            standalone=True,
+            clusterwide=True,
+            stop_flag=stop,
+            ready_flag=self._watching,
+        )
+        # kopf has taken the signals. At its end it waits for every task that is younger than
+        # itself, so it has to be the last to end: signals are ours again.
+        _stop_on_signals(self.stop)
+        return asyncio.create_task(kopf.run_tasks(tasks, ignored=existing), name="kopf")
+
+    async def _lead(self, writer: Writer) -> None:
+        values, periods = self.options.values, self.options.periods
+        LEADER.set(1)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for worker in (
+                    LabelWorker(self.cache, writer, values=values, periods=periods),
+                    NodeWorker(self.cache, writer, values=values, periods=periods),
+                    StatusWorker(self.cache, writer, values=values, periods=periods),
+                ):
+                    group.create_task(worker.run())
+                if self.options.certificates is not None:
+                    certificates = CertificateWorker(
+                        writer,
+                        options=self.options.certificates,
+                        namespace=self.options.namespace,
+                        periods=periods,
+                    )
+                    group.create_task(certificates.run())
+        finally:
+            LEADER.set(0)
+
+    async def _until_stopped(self, *parts: Coroutine[Any, Any, None]) -> None:
+        """Run the parts until one ends or `stop` is set; then end the others, in their order.
+
+        Raises what ended a part. A part that ends by itself ends the others too.
+        """
+        tasks = [asyncio.create_task(part) for part in parts]
+        stop = asyncio.create_task(self.stop.wait())
+        try:
+            await asyncio.wait({stop, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended = [task for task in tasks if task.done()]
+            for task in (*tasks, stop):
+                task.cancel()
+                await asyncio.wait({task})
+        for task in ended:
+            task.result()
+
+
+async def _watch_over(watches: asyncio.Task[None]) -> None:
+    """End with what ended kopf; its end is not hurried when this is cancelled."""
+    await asyncio.shield(watches)
+    raise RuntimeError("kopf's watches ended by themselves")
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)

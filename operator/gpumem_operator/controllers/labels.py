@@ -1,0 +1,158 @@
+"""The label `gpumemory.dev/managed`: put on pods that slipped past admission, and put back.
+
+The watch sees only pods that have the label. Those without are found by listing them, at start,
+every few minutes, and soon after a policy, a tenant or a namespace changed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gpumem_operator import names
+from gpumem_operator.admission.slipped import Relabel, relabel
+from gpumem_operator.api.records import Surroundings
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.entries import PodEntry, PolicyEntry, TenantEntry
+from gpumem_operator.controllers.inbox import Inbox
+from gpumem_operator.controllers.options import Periods
+from gpumem_operator.controllers.table import Key
+from gpumem_operator.controllers.worker import attempt
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.kube.api import Conflict, NotFound
+from gpumem_operator.kube.listing import pages
+from gpumem_operator.kube.resources import PODS
+from gpumem_operator.metrics.controller import RECONCILE_SECONDS
+
+_LOG = logging.getLogger(__name__)
+_timed: Final = RECONCILE_SECONDS.labels("labels").time
+_UNLABELLED: Final = f"!{names.MANAGED_LABEL}"
+
+
+class LabelWorker:
+    """Keeps the label right while this process leads."""
+
+    def __init__(self, cache: Cache, writer: Writer, *, values: Values, periods: Periods) -> None:
+        self._cache = cache
+        self._writer = writer
+        self._values = values
+        self._periods = periods
+        self._suspects: Inbox[Key] = Inbox()
+        """Labelled pods that changed: somebody may have changed the label."""
+        self._reasons: Inbox[str] = Inbox()
+        """Why unlabelled pods should be listed soon."""
+        cache.pods.listeners.append(self._pod_changed)
+        cache.policies.listeners.append(self._spec_changed)
+        cache.tenants.listeners.append(self._spec_changed)
+        cache.namespaces.listeners.append(lambda _, __, ___: self._reasons.add("namespaces"))
+
+    def _pod_changed(self, key: Key, _: object, new: PodEntry | None) -> None:
+        if new is not None:
+            self._suspects.add(key)
+
+    def _spec_changed(
+        self,
+        _: Key,
+        old: PolicyEntry | TenantEntry | None,
+        new: PolicyEntry | TenantEntry | None,
+    ) -> None:
+        # Our own status writes come by here as well, and must not start a sweep each.
+        if old is None or new is None or old.record != new.record:
+            self._reasons.add("policies or tenants")
+
+    async def run(self) -> None:
+        self._cache.follow_departed = True
+        self._suspects.add(*(key for key, _ in self._cache.pods.rows()))
+        self._reasons.add("start")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._sweep_now_and_then())
+            group.create_task(self._follow_departed())
+            group.create_task(self._follow_suspects())
+
+    async def _sweep_now_and_then(self) -> None:
+        settle = 0.0
+        while True:
+            try:
+                async with asyncio.timeout(self._periods.lists):
+                    await self._reasons.take(settle=settle)
+            except TimeoutError:
+                pass
+            with attempt("labels", "listing pods") as outcome, _timed():
+                await self.sweep()
+            settle = self._periods.sweep_settle
+            if outcome.failed:
+                self._reasons.add("failure")
+
+    async def sweep(self) -> None:
+        """List all pods without the label, and label those that should have one."""
+        known: dict[str, Surroundings] = {}
+        async for page in pages(self._writer.api, PODS, labels=_UNLABELLED):
+            for pod in page.items:
+                await self._correct(pod, known)
+
+    async def _follow_departed(self) -> None:
+        """A pod that the watch lost is gone for good, or has lost its label only."""
+        while True:
+            waiting = await self._cache.departed.take()
+            while waiting:
+                key, uid = item = waiting.pop()
+                with attempt("labels", f"pod {key[0]}/{key[1]}") as outcome:
+                    await self._look_after(key, uid)
+                if outcome.failed:
+                    self._cache.departed.add(item, *waiting)
+                    await asyncio.sleep(self._periods.retry)
+                    break
+
+    async def _look_after(self, key: Key, uid: str) -> None:
+        try:
+            pod = await self._writer.api.get(PODS.path(key[1], namespace=key[0]))
+        except NotFound:
+            pod = {}
+        if (pod.get("metadata") or {}).get("uid") != uid:
+            self._cache.pods.drop(key, uid)
+            return
+        if not await self._correct(pod, {}):
+            # Still there, and rightly without the label: it is none of our pods any more.
+            self._cache.pods.drop(key, uid)
+
+    async def _follow_suspects(self) -> None:
+        while True:
+            known: dict[str, Surroundings] = {}
+            for key in await self._suspects.take(settle=self._periods.settle):
+                row = self._cache.pods.get(key)
+                if row is not None:
+                    await self._correct(row.value.pod, known)
+
+    async def _correct(self, pod: Mapping[str, Any], known: dict[str, Surroundings]) -> bool:
+        """Set the pod's label where it is wrong; whether it was."""
+        namespace = pod["metadata"]["namespace"]
+        if self._cache.is_ignored(namespace):
+            return False
+        if namespace not in known:
+            known[namespace] = self._cache.surroundings(namespace)
+        change = relabel(pod, known[namespace], self._values)
+        if change is None:
+            return False
+        with attempt("labels", f"pod {namespace}/{change.name}") as outcome:
+            await self._write(change)
+        if outcome.failed:
+            self._reasons.add("failure")
+        return True
+
+    async def _write(self, change: Relabel) -> None:
+        body = {
+            # A uid in a patch is a precondition: a namesake created meanwhile answers 409.
+            "metadata": {"uid": change.uid, "labels": {names.MANAGED_LABEL: change.value}}
+        }
+        try:
+            await self._writer.merge(PODS.path(change.name, namespace=change.namespace), body)
+        except (NotFound, Conflict):
+            return
+        _LOG.info(
+            "pod %s/%s labelled %s=%s",
+            change.namespace,
+            change.name,
+            names.MANAGED_LABEL,
+            change.value,
+        )

@@ -1,0 +1,62 @@
+"""The role `controller` as a process: flags in, exit status out."""
+
+import asyncio
+import logging
+
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.controller import Controller
+from gpumem_operator.controllers.options import CertificateOptions, ControllerOptions
+from gpumem_operator.kube.lease import LeadershipLost
+from gpumem_operator.settings import Flags, SettingsError
+
+_LOG = logging.getLogger(__name__)
+
+
+def run(flags: Flags, values: Values) -> int:
+    """Run until SIGTERM; returns the exit status, 1 after a lost leadership.
+
+    A process that lost the lease starts from nothing, so that nothing it still remembers, and no
+    request that it still waits for, outlives its term. Raises SettingsError for unusable flags.
+    """
+    options = options_of(flags, values)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    # kopf tells about every connection; what goes wrong there comes as warnings.
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    try:
+        asyncio.run(_run(options))
+    except LeadershipLost as error:
+        _LOG.error("%s: this process ends, and the next one starts from nothing", error)
+        return 1
+    return 0
+
+
+async def _run(options: ControllerOptions) -> None:
+    await Controller(options).run()
+
+
+def options_of(flags: Flags, values: Values) -> ControllerOptions:
+    """What the flags mean. Raises SettingsError where some are missing."""
+    if not flags.lease:
+        raise SettingsError("role controller needs --lease NAME")
+    return ControllerOptions(
+        values=values,
+        namespace=flags.namespace,
+        lease=flags.lease,
+        kubeconfig=flags.kubeconfig,
+        bind=flags.bind,
+        health_port=flags.health_port,
+        certificates=_certificates(flags),
+    )
+
+
+def _certificates(flags: Flags) -> CertificateOptions | None:
+    if flags.ca_secret is None:
+        return None
+    if flags.cert_secret is None:
+        raise SettingsError("--ca-secret needs --cert-secret NAME as well")
+    return CertificateOptions(
+        ca_secret=flags.ca_secret,
+        cert_secret=flags.cert_secret,
+        webhook_configurations=flags.webhook_configurations,
+        hosts=flags.webhook_hosts,
+    )
