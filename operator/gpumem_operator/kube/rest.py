@@ -17,10 +17,11 @@ from gpumem_operator.kube.connection import Connection
 PAGE_SIZE: Final = 500
 _TOKEN_SECONDS: Final = 60.0
 """A ServiceAccount's token is replaced long before it ends, so a minute of age does no harm."""
-_WATCH_SECONDS: Final = 290
-"""The server ends a watch after so long, and it goes on from where it was."""
-_SILENCE_SECONDS: Final = 90.0
-"""Bookmarks come every minute: a watch that is silent for longer is dead."""
+_WATCH_SECONDS: Final = 60
+"""The server ends a watch after so long, and the next one goes on from there. Bookmarks are no sign
+of life: on a quiet kind they were seen to stay away for minutes."""
+_SILENCE_SECONDS: Final = 75.0
+"""A watch that is silent beyond its end is dead."""
 
 RawObject = Mapping[str, Any]
 

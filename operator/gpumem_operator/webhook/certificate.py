@@ -9,11 +9,11 @@ import asyncio
 import base64
 import logging
 import ssl
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
-
-from cryptography import x509
 
 from gpumem_operator.kube.connection import load_pair
 from gpumem_operator.webhook import telemetry
@@ -40,8 +40,7 @@ class ServingCertificate:
         if self._pair == (certificate, key):
             return True
         try:
-            expiry = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-            load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
+            expiry = try_pair(certificate, key)
         except (ValueError, ssl.SSLError) as error:
             kept = "the one before is served on" if self._pair else "there is none to serve"
             logger.error("The certificate in %s is unusable, %s: %s", origin, kept, error)
@@ -49,10 +48,33 @@ class ServingCertificate:
             return False
         load_pair(self.context, certificate, key)
         self._pair = (certificate, key)
-        telemetry.CERTIFICATE_EXPIRY.set(expiry.timestamp())
-        logger.info("Serving the certificate in %s, valid until %s", origin, expiry.isoformat())
+        telemetry.CERTIFICATE_EXPIRY.set(expiry)
+        until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expiry))
+        logger.info("Serving the certificate in %s, valid until %s", origin, until)
         self.loaded.set()
         return True
+
+
+def try_pair(certificate: bytes, key: bytes) -> int:
+    """Shake hands in memory with the pair; returns when it expires, in seconds since 1970.
+
+    Raises ssl.SSLError where a client would refuse it for itself: broken, expired, not for servers,
+    or with another's key. Who signed it and for which name is for the API server to judge.
+    """
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_pair(serving, certificate, key)
+    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    asking.check_hostname = False
+    asking.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    asking.load_verify_locations(cadata=certificate.decode("ascii"))
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = serving.wrap_bio(to_server, to_client, server_side=True)
+    client = asking.wrap_bio(to_client, to_server)
+    for step in (client, server, client):
+        with suppress(ssl.SSLWantReadError):
+            step.do_handshake()
+    peer = client.getpeercert() or {}
+    return ssl.cert_time_to_seconds(str(peer["notAfter"]))
 
 
 class SecretCopy:

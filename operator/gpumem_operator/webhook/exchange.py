@@ -1,9 +1,8 @@
 """One question of the API server and its answer, as data.
 
-kopf hands a request to the handlers and makes a response of its own: it copies the whole pod and
-finds the patch by comparing two of them, which is most of what an admission costs there. The core
-knows the operations already. So the pod travels beside kopf, in the exchange, and the response is
-made from the verdict.
+kopf finds a patch by comparing the pod with a changed copy, which is most of what an admission
+costs there. The core knows the operations already: a handler puts its verdict into the exchange,
+and the response is made from it.
 """
 
 import base64
@@ -30,12 +29,10 @@ class Exchange:
     uid: str
     namespace: str
     operation: str
-    dry_run: bool
+    subresource: str
     pod: Mapping[str, Any]
     old_pod: Mapping[str, Any]
     """Empty where the pod is being created."""
-    raw: Mapping[str, Any]
-    """The `request` of the review."""
     verdict: Verdict | None = None
 
     @classmethod
@@ -53,18 +50,18 @@ class Exchange:
         request = review.get("request")
         if not isinstance(request, dict) or not isinstance(request.get("uid"), str):
             raise BadReviewError("request.uid is missing")
-        if not isinstance(request.get("resource"), dict):
-            raise BadReviewError("request.resource is missing")
+        resource = request.get("resource")
+        if not isinstance(resource, dict) or resource.get("resource") != "pods":
+            raise BadReviewError(f"request.resource is {resource!r:.200}: only pods are reviewed")
         if not isinstance(request.get("object"), dict):
             raise BadReviewError("request.object is missing: only pods being written are reviewed")
         return cls(
             uid=request["uid"],
             namespace=request.get("namespace") or "",
             operation=request.get("operation") or "",
-            dry_run=bool(request.get("dryRun")),
+            subresource=request.get("subResource") or "",
             pod=request["object"],
             old_pod=request.get("oldObject") or {},
-            raw=request,
         )
 
     @property
@@ -73,37 +70,24 @@ class Exchange:
         name = metadata.get("name") or f"{metadata.get('generateName') or ''}*"
         return f"{self.namespace}/{name}"
 
-    def for_kopf(self) -> Any:
-        """A review that is cheap to copy and has all that kopf needs to find the handler.
-
-        It has no uid: kopf would keep a memory of every pod that it is asked about, for ever.
-        """
-        metadata = self.pod.get("metadata") or {}
-        stand_in = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"namespace": self.namespace, "name": metadata.get("name")},
-        }
-        keys = ("uid", "resource", "subResource", "operation", "dryRun")
-        request = {key: self.raw.get(key) for key in keys}
-        request |= {"userInfo": self.raw.get("userInfo") or {}, "object": stand_in}
-        return {"apiVersion": REVIEW_API_VERSION, "kind": REVIEW_KIND, "request": request}
-
 
 current: ContextVar[Exchange] = ContextVar("current")
 """The exchange that the running handler belongs to."""
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def response(uid: str, verdict: Verdict) -> bytes:
     """The body of the answer."""
     answer: dict[str, Any] = {"uid": uid, "allowed": verdict.refusal is None}
     if verdict.warnings:
-        answer["warnings"] = list(verdict.warnings)
+        answer["warnings"] = verdict.warnings
     if verdict.refusal is not None:
         answer["status"] = {"message": verdict.refusal, "code": verdict.code}
     elif verdict.operations:
-        patch = json.dumps(verdict.operations, separators=(",", ":"), default=dict).encode()
+        patch = _encode(verdict.operations).encode()
         answer["patch"] = base64.b64encode(patch).decode("ascii")
         answer["patchType"] = "JSONPatch"
     review = {"apiVersion": REVIEW_API_VERSION, "kind": REVIEW_KIND, "response": answer}
-    return json.dumps(review, separators=(",", ":")).encode()
+    return _encode(review).encode()

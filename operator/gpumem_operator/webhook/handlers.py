@@ -1,4 +1,11 @@
-"""Every path that the webhook answers: one kopf handler each, and its id is the path."""
+"""Every path that the webhook answers: one kopf handler each, and its id is the path.
+
+The handlers take nothing from kopf's arguments, so the server may call them without the work of
+making these (see `server.py`); called by kopf itself, they say the same.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import kopf
 
@@ -9,8 +16,16 @@ from gpumem_operator.webhook.reviewer import Reviewer
 PODS = ("", "v1", "pods")
 
 
-def register(registry: kopf.OperatorRegistry, reviewer: Reviewer) -> frozenset[str]:
-    """Register all handlers; returns their ids."""
+class Row(NamedTuple):
+    """One registered handler, and what it may be asked about."""
+
+    operation: str
+    subresource: str
+    handler: Callable[..., Any]
+
+
+def register(registry: kopf.OperatorRegistry, reviewer: Reviewer) -> Mapping[str, Row]:
+    """Register all handlers; returns them by id."""
 
     @kopf.on.mutate(*PODS, id=names.MUTATE_POD, operations=["CREATE"], registry=registry)
     async def mutate_pod(**_: object) -> None:
@@ -33,4 +48,8 @@ def register(registry: kopf.OperatorRegistry, reviewer: Reviewer) -> frozenset[s
         exchange = current.get()
         exchange.verdict = await reviewer.resource_claims(exchange)
 
-    return frozenset({names.MUTATE_POD, names.MUTATE_EPHEMERAL, names.CHECK_CLAIMS})
+    return {
+        names.MUTATE_POD: Row("CREATE", "", mutate_pod),
+        names.MUTATE_EPHEMERAL: Row("UPDATE", "ephemeralcontainers", mutate_ephemeral_containers),
+        names.CHECK_CLAIMS: Row("CREATE", "", check_resource_claims),
+    }

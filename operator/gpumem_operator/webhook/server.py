@@ -3,12 +3,16 @@
 kopf's own server allows whatever arrives at a path that it does not know, closes its listener to
 change a certificate, and finds each patch by comparing pods. This one refuses what it does not
 know, changes certificates in place, and answers with the operations that the core planned.
+
+It calls the registered handlers itself. kopf's function would prepare a memo, a diff and thirty
+arguments that they do not take: 0.16 of 0.48 ms of CPU for each pod.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from asyncio import sslproto
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final
 
 import kopf
@@ -18,11 +22,13 @@ from gpumem_operator.admission.verdict import Verdict
 from gpumem_operator.webhook import telemetry
 from gpumem_operator.webhook.certificate import ServingCertificate
 from gpumem_operator.webhook.exchange import BadReviewError, Exchange, current, response
+from gpumem_operator.webhook.handlers import Row
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES: Final = 6 * 2**20
 """The API server takes requests of up to 3 MiB, and sends the stored pod along with an update."""
+READ_BYTES: Final = 32 * 2**10
 KEEP_ALIVE_SECONDS: Final = 180.0
 """The API server drops idle connections after 90 s. It must be the one that closes: a connection
 that ends here while a pod is on its way to it refuses this pod."""
@@ -41,22 +47,23 @@ class AdmissionServer:
         port: int,
         *,
         certificate: ServingCertificate,
-        paths: frozenset[str],
+        rows: Mapping[str, Row],
         drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
         self._host = host
         self._port = port
         self._certificate = certificate
-        self._paths = paths
+        self._rows = rows
         self._drain_seconds = drain_seconds
-        self._handle: kopf.WebhookFn | None = None
         self.listening_port: int | None = None
         """None before it listens."""
         self.stopping = False
 
-    async def __call__(self, webhook: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
-        self._handle = webhook
+    async def __call__(self, _: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
         await self._certificate.loaded.wait()
+        # asyncio gives each connection a buffer of 256 KiB, and as much again for each read. An API
+        # server keeps dozens of connections, and a pod has some kilobytes.
+        sslproto.SSLProtocol.max_size = READ_BYTES
         server = web.Server(
             self._serve,
             request_factory=_make_request,
@@ -106,24 +113,26 @@ class AdmissionServer:
             logger.warning("A request at /%s was refused: %s", path, error)
             telemetry.count_review("error", time.perf_counter() - started)
             return _plain(400, str(error))
-        if path in self._paths:
-            verdict = await self._decide(path, exchange)
+        row = self._rows.get(path)
+        if row is None:
+            verdict = _unknown_path(path, self._rows)
         else:
-            verdict = _unknown_path(path, self._paths)
+            verdict = await self._decide(path, row, exchange)
         if verdict.refusal is not None:
             logger.info("Refused pod %s at /%s: %s", exchange.title, path, verdict.refusal)
         telemetry.count_review(_result(verdict), time.perf_counter() - started)
         return web.Response(
             body=response(exchange.uid, verdict),
-            status=200 if path in self._paths else 404,
+            status=404 if row is None else 200,
             content_type="application/json",
         )
 
-    async def _decide(self, path: str, exchange: Exchange) -> Verdict:
-        assert self._handle is not None
+    async def _decide(self, path: str, row: Row, exchange: Exchange) -> Verdict:
+        if (exchange.operation, exchange.subresource) != (row.operation, row.subresource):
+            return _no_verdict(path, exchange)
         token = current.set(exchange)
         try:
-            await self._handle(exchange.for_kopf(), webhook=path)
+            await row.handler()
         except Exception:
             logger.exception("Pod %s at /%s could not be reviewed", exchange.title, path)
         finally:
@@ -150,7 +159,7 @@ def _result(verdict: Verdict) -> telemetry.Result:
     return "mutated" if verdict.operations else "allowed"
 
 
-def _unknown_path(path: str, paths: frozenset[str]) -> Verdict:
+def _unknown_path(path: str, paths: Iterable[str]) -> Verdict:
     known = ", ".join(f"/{name}" for name in sorted(paths))
     return Verdict(
         refusal=f"the webhook configuration sends pods to /{path:.200}, which the operator does not"

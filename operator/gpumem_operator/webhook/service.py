@@ -43,8 +43,8 @@ async def serve(flags: Flags, values: Values) -> None:
 
         registry = kopf.OperatorRegistry()
         surroundings = SurroundingsReader(copies, api, on_read=telemetry.UNCACHED_READS.inc)
-        paths = register(registry, Reviewer(surroundings, ClaimReader(api), values))
-        server = AdmissionServer(flags.bind, flags.port, certificate=certificate, paths=paths)
+        rows = register(registry, Reviewer(surroundings, ClaimReader(api), values))
+        server = AdmissionServer(flags.bind, flags.port, certificate=certificate, rows=rows)
 
         def ready() -> str | None:
             return _why_not_ready(copies, certificate, server)

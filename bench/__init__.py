@@ -1,0 +1,1 @@
+"""Measures what the operator costs a cluster. `python -m bench` prints a table."""
