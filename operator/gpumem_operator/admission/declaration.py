@@ -5,7 +5,8 @@ profile, the policy's default, a whole GPU.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from gpumem_operator import names
 from gpumem_operator.api.pods import ContainerFacts, PodFacts
@@ -22,7 +23,9 @@ class Declaration:
     container: ContainerFacts
     source: Source
     limit_bytes: int | None
-    """Per GPU; None for WholeGPU."""
+    """Per GPU, in whole MiB; None for WholeGPU."""
+    fills_resource: bool = False
+    """Whether the memory resource is written into the container, which declared another way."""
 
     @property
     def frozen_bytes(self) -> int | None:
@@ -46,7 +49,21 @@ class Declarations:
     """Declarations that the policy's min or max does not allow."""
 
     def of(self, container: ContainerFacts) -> Declaration | None:
-        return next((row for row in self.rows if row.container is container), None)
+        return self._by_place.get((container.kind, container.index))
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, int], Declaration]:
+        return {(row.container.kind, row.container.index): row for row in self.rows}
+
+    def as_resources(self) -> "Declarations":
+        """The same with every limit on GPUs as a memory resource: its source from now on."""
+        rows = tuple(
+            replace(row, source="Resource", fills_resource=True)
+            if row.source in ("Annotation", "Policy") and row.container.gpu_count
+            else row
+            for row in self.rows
+        )
+        return replace(self, rows=rows)
 
 
 def declare(
@@ -91,13 +108,13 @@ def _row(
         per_gpu = floor_to_mib(container.memory_bytes // container.gpu_count)
         return Declaration(container, "Resource", per_gpu)
     if annotated is not None:
-        return Declaration(container, "Annotation", annotated)
+        return Declaration(container, "Annotation", floor_to_mib(annotated))
     if container.profile_bytes is not None:
         return Declaration(container, "Profile", container.profile_bytes)
     default = limits.default_bytes if limits else None
     exclusive = any(gpu.resource in exclusive_resources for gpu in container.gpus)
     if default is not None and not exclusive:
-        return Declaration(container, "Policy", default)
+        return Declaration(container, "Policy", floor_to_mib(default))
     return Declaration(container, "WholeGPU", None)
 
 
@@ -153,9 +170,7 @@ def _disagreement(
     total = container.memory_bytes
     if total is None or annotated is None or not container.gpu_count:
         return
-    if annotated * container.gpu_count == total or annotated == floor_to_mib(
-        total // container.gpu_count
-    ):
+    if floor_to_mib(annotated) == floor_to_mib(total // container.gpu_count):
         return
     yield Violation(
         f'{container.path}.resources.limits["{memory_resource}"]',
@@ -178,13 +193,14 @@ def _out_of_bounds(row: Declaration, limits: Limits, memory_resource: str) -> It
     limit = row.limit_bytes
     if row.source not in ("Resource", "Annotation") or limit is None or limit < MIB:
         return
-    if limit < limits.min_bytes:
+    if limit < floor_to_mib(limits.min_bytes):
         bound = f"less than the least limit per GPU, {format_bytes(limits.min_bytes)}"
-        hint = _did_you_mean(row, limits.min_bytes)
+        hint = _did_you_mean_a_total(row, limits)
         yield Violation(_path(row, memory_resource), f"{_words(row)}, {bound}{hint}")
     elif limits.max_bytes is not None and limit > limits.max_bytes:
         bound = f"more than the largest limit per GPU, {format_bytes(limits.max_bytes)}"
-        yield Violation(_path(row, memory_resource), f"{_words(row)}, {bound}")
+        hint = _did_you_mean_per_gpu(row, limits)
+        yield Violation(_path(row, memory_resource), f"{_words(row)}, {bound}{hint}")
 
 
 def _more_than_profile(row: Declaration, memory_resource: str) -> Iterator[Violation]:
@@ -194,9 +210,13 @@ def _more_than_profile(row: Declaration, memory_resource: str) -> Iterator[Viola
     if row.source in ("Resource", "Annotation"):
         yield Violation(
             _path(row, memory_resource),
-            f"{_words(row)}, more than the slice {row.container.gpus[0].resource} has, "
+            f"{_words(row)}, more than a slice of {_smallest_slice(row.container)} has, "
             f"{format_bytes(profile)}",
         )
+
+
+def _smallest_slice(container: ContainerFacts) -> str:
+    return min(container.gpus, key=lambda request: request.profile_bytes or 0).resource
 
 
 def _path(row: Declaration, memory_resource: str) -> str:
@@ -216,13 +236,27 @@ def _both_forms(total: int, gpus: int) -> str:
     return f"{format_bytes(total)} over {gpus} GPU{'s' if gpus > 1 else ''} = {per_gpu} per GPU"
 
 
-def _did_you_mean(row: Declaration, least: int) -> str:
+def _did_you_mean_a_total(row: Declaration, limits: Limits) -> str:
     """People write the amount per GPU where the total belongs; with one GPU both are the same."""
     gpus = row.container.gpu_count
     if row.source != "Resource" or gpus < 2:
         return ""
-    meant = row.container.memory_bytes or 0
-    total = max(meant, least) * gpus
-    question = "did you mean" if meant >= least else "it takes at least"
-    end = "?" if meant >= least else ""
-    return f"; the resource is the total over all GPUs: {question} {format_bytes(total)}{end}"
+    written = row.container.memory_bytes or 0
+    if _allowed(written, limits):
+        advice = f"did you mean {format_bytes(written * gpus)}?"
+    else:
+        advice = f"it takes at least {format_bytes(limits.min_bytes * gpus)}"
+    return f"; the resource is the total over all GPUs: {advice}"
+
+
+def _did_you_mean_per_gpu(row: Declaration, limits: Limits) -> str:
+    """The other way round: the total where the amount per GPU belongs."""
+    gpus = row.container.gpu_count
+    written = row.limit_bytes or 0
+    if row.source != "Annotation" or gpus < 2 or not _allowed(written // gpus, limits):
+        return ""
+    return f"; the annotation is per GPU: did you mean {format_bytes(written // gpus)}?"
+
+
+def _allowed(per_gpu: int, limits: Limits) -> bool:
+    return limits.min_bytes <= per_gpu and (limits.max_bytes is None or per_gpu <= limits.max_bytes)

@@ -5,23 +5,24 @@ diff over the whole pod, and a pod that is right already gets no operation at al
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.admission.plan import ContainerPlan, PodPlan
 from gpumem_operator.admission.verdict import Operation
+from gpumem_operator.api.quantity import format_bytes
 from gpumem_operator.injection import environment
+from gpumem_operator.injection.paths import is_within
 
-_OUR_MOUNTS = frozenset({names.SHIM_VOLUME, names.RUN_VOLUME, names.DATASET_VOLUME})
+_KEPT_PATHS: Final = frozenset({names.SHIM_PATH, names.RUN_PATH})
+"""Where we mount something, nothing of the author's may lie over it or in it."""
 
 
 def operations(pod: Mapping[str, Any], plan: PodPlan, memory_resource: str) -> list[Operation]:
     """What has to change so that the pod is as the plan says; empty where it is already."""
-    metadata = pod.get("metadata") or {}
     spec = pod.get("spec") or {}
     return [
-        *_map("/metadata/labels", metadata.get("labels"), plan.labels, names.POLICY_LABEL),
-        *_map("/metadata/annotations", metadata.get("annotations"), plan.annotations, None),
+        *_metadata(pod.get("metadata"), plan),
         *_containers(plan, memory_resource),
         *_init_containers(spec, plan, memory_resource),
         *_volumes(spec, plan),
@@ -29,8 +30,18 @@ def operations(pod: Mapping[str, Any], plan: PodPlan, memory_resource: str) -> l
     ]
 
 
+def _metadata(present: Mapping[str, Any] | None, plan: PodPlan) -> Iterator[Operation]:
+    if present is None:
+        yield _add("/metadata", {})
+    metadata = present or {}
+    labels, annotations = metadata.get("labels"), metadata.get("annotations")
+    yield from _map("/metadata/labels", labels, plan.labels, names.POLICY_LABEL)
+    stale = names.POLICY_HASH_ANNOTATION
+    yield from _map("/metadata/annotations", annotations, plan.annotations, stale)
+
+
 def _map(
-    path: str, present: Mapping[str, str] | None, wanted: Mapping[str, str], stale: str | None
+    path: str, present: Mapping[str, str] | None, wanted: Mapping[str, str], stale: str
 ) -> Iterator[Operation]:
     """Sets keys one by one; `stale` goes unless it is wanted."""
     if present is None:
@@ -40,7 +51,7 @@ def _map(
     for key, value in wanted.items():
         if present.get(key) != value:
             yield _add(f"{path}/{_escape(key)}", value)
-    if stale is not None and stale in present and stale not in wanted:
+    if stale in present and stale not in wanted:
         yield {"op": "remove", "path": f"{path}/{_escape(stale)}"}
 
 
@@ -59,21 +70,35 @@ def _init_containers(
 ) -> Iterator[Operation]:
     """The whole list where anything in it changes: ours come first, whatever was there."""
     present: Sequence[Mapping[str, Any]] = spec.get("initContainers") or []
-    changes = {
-        container.container.name: changed_fields(
-            container.container.raw, container, memory_resource
-        )
-        for container in plan.containers
-        if container.container.kind == "initContainers"
-    }
-    wanted: list[Mapping[str, Any]] = list(plan.init_containers)
-    for raw in present:
-        if raw.get("name") in names.OUR_CONTAINERS:
-            continue
-        change = changes.get(raw.get("name") or "")
-        wanted.append({**raw, **change} if change else raw)
+    by_name = {raw.get("name"): raw for raw in present}
+    wanted = [_as_admitted(ours, by_name.get(ours["name"])) for ours in plan.init_containers]
+    for container in plan.containers:
+        if container.container.kind == "initContainers":
+            raw = container.container.raw
+            change = changed_fields(raw, container, memory_resource)
+            wanted.append({**raw, **change} if change else raw)
     if wanted != list(present):
         yield _add("/spec/initContainers", wanted)
+
+
+def _as_admitted(ours: Mapping[str, Any], present: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Our container, with what the API server's own admission decides for all containers.
+
+    AlwaysPullImages refuses any other policy in the end, and a LimitRange fills in storage.
+    """
+    if present is None:
+        return ours
+    resources = {
+        kind: {**amounts, **_storage((present.get("resources") or {}).get(kind))}
+        for kind, amounts in ours["resources"].items()
+    }
+    pulled = present.get("imagePullPolicy") == "Always"
+    policy = "Always" if pulled else ours["imagePullPolicy"]
+    return {**ours, "resources": resources, "imagePullPolicy": policy}
+
+
+def _storage(amounts: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {key: value for key, value in (amounts or {}).items() if key == "ephemeral-storage"}
 
 
 def changed_fields(
@@ -97,13 +122,16 @@ def changed_fields(
 def _mounts(
     present: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Ours stay where they are if they are right; anything else at our paths goes."""
-    paths = {mount["mountPath"] for mount in wanted}
+    """Ours stay where they are if they are right; anything else in our paths goes."""
+    paths = _KEPT_PATHS & {mount["mountPath"] for mount in wanted}
     kept = [
         mount
         for mount in present
         if mount in wanted
-        or (mount.get("mountPath") not in paths and mount.get("name") not in _OUR_MOUNTS)
+        or not (
+            mount.get("name") in names.OUR_VOLUMES
+            or any(is_within(mount.get("mountPath") or "", path) for path in paths)
+        )
     ]
     return kept + [mount for mount in wanted if mount not in kept]
 
@@ -111,7 +139,7 @@ def _mounts(
 def _filled(raw: Mapping[str, Any], memory_resource: str, amount: int) -> dict[str, Any]:
     resources = dict(raw.get("resources") or {})
     for kind in ("limits", "requests"):
-        resources[kind] = {**(resources.get(kind) or {}), memory_resource: str(amount)}
+        resources[kind] = {**(resources.get(kind) or {}), memory_resource: format_bytes(amount)}
     return resources
 
 

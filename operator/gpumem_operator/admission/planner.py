@@ -1,6 +1,6 @@
 """Declarations and the policy that decides -> the plan of one pod."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,50 +45,28 @@ def make_plan(
 ) -> Planned:
     """The plan of a pod that a policy or a tenant decides for."""
     settings = PodSettings.of(facts, decider, values)
-    containers: list[ContainerPlan] = []
+    parts: list[_PlannedContainer] = []
     warnings: list[str] = list(settings.warnings)
     violations: list[Violation] = list(settings.violations)
     for container in facts.containers:
         if container.kind == "ephemeralContainers":
             continue
         row = declarations.of(container)
-        planned = (
-            _bystander(container) if row is None else _gpu_container(row, settings, decider, values)
-        )
-        containers.append(planned.plan)
-        warnings.extend(f"container {container.name}: {text}" for text in planned.warnings)
-        violations.extend(Violation(f"{container.path}.env", text) for text in planned.problems)
-    warnings.extend(_hidden_python_paths(containers))
+        part = _bystander(container) if row is None else _gpu_container(row, settings, decider)
+        parts.append(part)
+        warnings.extend(f"container {container.name}: {text}" for text in part.warnings)
+        violations.extend(Violation(f"{container.path}.env", text) for text in part.problems)
+    warnings.extend(_hidden_python_paths(parts))
+    shimmed = any(part.shimmed for part in parts)
     plan = PodPlan(
         labels=marks.labels(decider),
         annotations=marks.annotations(declarations, decider),
-        containers=tuple(containers),
-        init_containers=_our_containers(facts, settings, values),
-        volumes=_volumes(settings, decider, values),
+        containers=tuple(part.plan for part in parts),
+        init_containers=_our_containers(facts, settings, values, shimmed=shimmed),
+        volumes=_volumes(settings, values, shimmed=shimmed),
         share_process_namespace=settings.share_process_namespace,
     )
     return Planned(plan, tuple(warnings), tuple(violations))
-
-
-def _hidden_python_paths(containers: list[ContainerPlan]) -> list[str]:
-    """One warning for the pod: kubectl shows at most 4096 characters of them in all."""
-    hidden = [
-        plan.container.name
-        for plan in containers
-        if names.PYTHON_PATH_ORIGIN_ENV in plan.environment.values
-    ]
-    if not hidden:
-        return []
-    return [
-        f"PYTHONPATH is set for the shim in {_some(hidden)} and hides one that the image has: if "
-        f"modules are missing, name it in spec.injection.imagePythonPath or in annotation "
-        f"{names.PYTHON_PATH_ANNOTATION}"
-    ]
-
-
-def _some(containers: list[str]) -> str:
-    first = ", ".join(containers[:2])
-    return first if len(containers) <= 2 else f"{first} and {len(containers) - 2} more"
 
 
 @dataclass(frozen=True)
@@ -96,48 +74,56 @@ class _PlannedContainer:
     plan: ContainerPlan
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    shimmed: bool = False
 
 
 def _bystander(container: ContainerFacts) -> _PlannedContainer:
     """A container without a GPU in a handled pod: only what pretends to be ours is taken away."""
-    gone = frozen.reserved(Environment(container.raw))
-    return _PlannedContainer(ContainerPlan(container, Resolved({}, gone, (), ())))
-
-
-def _gpu_container(
-    row: Declaration, settings: PodSettings, decider: Decider, values: Values
-) -> _PlannedContainer:
-    container = row.container
     environment = Environment(container.raw)
-    filled = _memory_to_fill(row, decider, values)
-    source = "Resource" if filled is not None else row.source
-    parts = [frozen.variables(source, row.frozen_bytes, environment)]
+    parts = [Variables(removed=frozen.reserved(environment))]
+    resolved = resolve(environment, parts, existing="Keep")
+    return _PlannedContainer(ContainerPlan(container, resolved))
+
+
+def _gpu_container(row: Declaration, settings: PodSettings, decider: Decider) -> _PlannedContainer:
+    environment = Environment(row.container.raw)
+    parts = [frozen.variables(row.source, row.frozen_bytes, environment)]
     mounts: list[Mapping[str, Any]] = []
-    if settings.shim or settings.sidecar:
-        mounts.append(run_volume.mount())
+    warnings: list[str] = []
+    shimmed = False
     if decider.active and decider.spec is not None:
-        target = Target(
-            container=container,
-            source=row.source,
-            frozen_bytes=row.frozen_bytes,
-            spec=decider.spec,
-            image_python_path=settings.image_python_path,
-            processes_per_gpu=settings.processes_per_gpu,
-        )
-        parts.extend(_framework_variables(target, environment, shimmed=settings.shim))
-        if settings.shim and shim.applies(environment):
-            mounts.extend(shim.mounts())
-        if decider.spec.dataset_cache is not None:
-            mounts.append(dataset_cache.mount(decider.spec.dataset_cache))
+        obstacle = shim.obstacle(row.container, environment, settings.read_only_volumes)
+        shimmed = settings.shim and obstacle is None
+        if settings.shim and obstacle is not None:
+            warnings.append(obstacle)
+        target = settings.target(row, decider.spec)
+        parts.extend(_framework_variables(target, environment, shimmed=shimmed))
+        mounts.extend(_mounts(row.container, settings, warnings, shimmed=shimmed))
     elif decider.spec is None:
         parts.append(driver.variables())
     existing = decider.spec.injection.existing_env if decider.spec else "Keep"
     resolved = resolve(environment, parts, existing=existing)
+    filled = row.total_bytes if row.fills_resource else None
     return _PlannedContainer(
-        ContainerPlan(container, resolved, tuple(mounts), filled),
-        (*resolved.warnings, *_unreadable_sources(container, resolved)),
+        ContainerPlan(row.container, resolved, tuple(mounts), filled),
+        (*warnings, *resolved.warnings, *_unreadable_sources(row.container, resolved)),
         tuple(problem for part in parts for problem in part.problems),
+        shimmed,
     )
+
+
+def _mounts(
+    container: ContainerFacts, settings: PodSettings, warnings: list[str], *, shimmed: bool
+) -> Iterator[Mapping[str, Any]]:
+    if shimmed:
+        yield run_volume.mount()
+        yield from shim.mounts()
+    if (cache := settings.dataset_cache) is not None:
+        obstacle = dataset_cache.obstacle(container, cache)
+        if obstacle is None:
+            yield dataset_cache.mount(cache)
+        else:
+            warnings.append(obstacle)
 
 
 def _framework_variables(
@@ -172,27 +158,37 @@ def _nothing_left(target: Target) -> Variables:
 
 
 def _unreadable_sources(container: ContainerFacts, resolved: Resolved) -> tuple[str, ...]:
-    if not container.raw.get("envFrom") or not resolved.added:
+    ours = [item for item in resolved.added if ":" not in item]
+    if not container.raw.get("envFrom") or not ours:
         return ()
-    return (
-        "envFrom can not be read at admission; these variables win over what it has: "
-        + ", ".join(item for item in resolved.added if ":" not in item),
-    )
+    return (f"envFrom can not be read at admission, and these win over it: {', '.join(ours)}",)
 
 
-def _memory_to_fill(row: Declaration, decider: Decider, values: Values) -> int | None:
-    """The memory resource for a container that declared another way, where the chart wants it."""
-    wanted = values.scheduling.fill_resource == "Enabled" and decider.active
-    if not wanted or row.source == "Resource" or row.frozen_bytes is None:
-        return None
-    return row.total_bytes if row.container.gpu_count else None
+def _hidden_python_paths(parts: list[_PlannedContainer]) -> list[str]:
+    """One warning for the pod: kubectl shows at most 4096 characters of them in all."""
+    hidden = [
+        part.plan.container.name
+        for part in parts
+        if names.PYTHON_PATH_ORIGIN_ENV in part.plan.environment.values
+    ]
+    if not hidden:
+        return []
+    return [
+        f"PYTHONPATH is set for the shim in {_some(hidden)} and hides one that the image has: if "
+        f"modules are missing, name it in injection.imagePythonPath or in annotation "
+        f"{names.PYTHON_PATH_ANNOTATION}"
+    ]
+
+
+def _some(containers: list[str]) -> str:
+    return containers[0] if len(containers) == 1 else f"{len(containers)} containers"
 
 
 def _our_containers(
-    facts: PodFacts, settings: PodSettings, values: Values
+    facts: PodFacts, settings: PodSettings, values: Values, *, shimmed: bool
 ) -> tuple[Mapping[str, Any], ...]:
     ours: list[Mapping[str, Any]] = []
-    if settings.shim:
+    if shimmed:
         ours.append(shim.init_container(values.sidecar))
     if settings.sidecar:
         interval = settings.interval_seconds
@@ -201,15 +197,15 @@ def _our_containers(
 
 
 def _volumes(
-    settings: PodSettings, decider: Decider, values: Values
+    settings: PodSettings, values: Values, *, shimmed: bool
 ) -> tuple[Mapping[str, Any], ...]:
     volumes: list[Mapping[str, Any]] = []
-    if settings.shim:
+    if shimmed:
         volumes.extend(shim.volumes())
-    if settings.shim or settings.sidecar:
+    if shimmed or settings.sidecar:
         volumes.append(run_volume.volume(values))
     if settings.sidecar:
         volumes.append(sidecar.token_volume())
-    if decider.active and decider.spec is not None and decider.spec.dataset_cache is not None:
-        volumes.append(dataset_cache.volume(decider.spec.dataset_cache))
+    if settings.dataset_cache is not None:
+        volumes.append(dataset_cache.volume(settings.dataset_cache))
     return tuple(volumes)

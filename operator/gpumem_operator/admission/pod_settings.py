@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
+from gpumem_operator.admission.declaration import Declaration
 from gpumem_operator.api.pods import PodFacts
-from gpumem_operator.api.policy import DefaultPolicySpec
+from gpumem_operator.api.policy import DatasetCache, DefaultPolicySpec
+from gpumem_operator.api.quantity import whole_number
 from gpumem_operator.api.values import Values
 from gpumem_operator.api.violation import Violation
+from gpumem_operator.injection.target import Target
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class PodSettings:
     interval_seconds: int
     image_python_path: str
     processes_per_gpu: int
+    read_only_volumes: frozenset[str]
+    dataset_cache: DatasetCache | None
     warnings: tuple[str, ...]
     violations: tuple[Violation, ...]
 
@@ -43,8 +48,20 @@ class PodSettings:
             interval_seconds=spec.monitoring.interval_seconds if spec else 0,
             image_python_path=_image_python_path(facts, spec),
             processes_per_gpu=processes,
+            read_only_volumes=facts.read_only_volumes,
+            dataset_cache=spec.dataset_cache if decider.active and spec else None,
             warnings=tuple(_limits_of_the_pod(facts, monitored=monitored)) if spec else (),
             violations=violations,
+        )
+
+    def target(self, row: Declaration, spec: DefaultPolicySpec) -> Target:
+        """One container of the pod, as the parts of the plan see it."""
+        return Target(
+            container=row.container,
+            frozen_bytes=row.frozen_bytes,
+            spec=spec,
+            image_python_path=self.image_python_path,
+            processes_per_gpu=self.processes_per_gpu,
         )
 
 
@@ -67,12 +84,13 @@ def _processes_per_gpu(facts: PodFacts) -> tuple[int, tuple[Violation, ...]]:
     text = facts.annotations.get(names.PROCESSES_PER_GPU_ANNOTATION)
     if text is None:
         return 1, ()
-    if text.isascii() and text.isdecimal() and 1 <= int(text) <= 64:
-        return int(text), ()
+    processes = whole_number(str(text))
+    if processes is not None and 1 <= processes <= 64:
+        return processes, ()
     path = f'metadata.annotations["{names.PROCESSES_PER_GPU_ANNOTATION}"]'
-    return 1, (Violation(path, f"{text[:32]!r} is not a whole number from 1 to 64"),)
+    return 1, (Violation(path, f"{str(text)[:32]!r} is not a whole number from 1 to 64"),)
 
 
 def _image_python_path(facts: PodFacts, spec: DefaultPolicySpec | None) -> str:
     annotated = facts.annotations.get(names.PYTHON_PATH_ANNOTATION)
-    return annotated if annotated else spec.injection.image_python_path if spec else ""
+    return str(annotated) if annotated else spec.injection.image_python_path if spec else ""

@@ -1,6 +1,7 @@
 """One pod in, one verdict out: the whole of admission, without any I/O."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpumem_operator import names
@@ -39,12 +40,13 @@ def review_ephemeral_containers(
     pod: Mapping[str, Any], old_pod: Mapping[str, Any], surroundings: Surroundings, values: Values
 ) -> Verdict:
     """The verdict on ephemeral containers that are being added to a stored pod."""
-    unreadable = _unreadable(surroundings)
-    facts = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
-    if unreadable:
-        return refusal(facts.title, unreadable, next_step="correct the object", code=500)
     if not is_handled(old_pod) and not surroundings.tenants:
         return UNTOUCHED
+    facts = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
+    # Policies say nothing about ephemeral containers: one that can not be read does not matter.
+    unreadable = _unreadable(replace(surroundings, policies=()))
+    if unreadable:
+        return refusal(facts.title, unreadable, next_step="correct the object", code=500)
     added = ephemeral.added(facts, old_pod)
     violations = list(_devices_in_tenants(facts, surroundings, only=frozenset(added)))
     if violations:
@@ -61,12 +63,14 @@ def _declare(facts: PodFacts, decider: Decider, values: Values) -> Declarations:
     limits = decider.spec.limits if decider.spec else None
     if limits is not None and not decider.active:
         limits = limits.model_copy(update={"default_bytes": None})
-    return declare(
+    declarations = declare(
         facts,
         values.memory_resource,
         limits=limits,
         exclusive_resources=frozenset(values.exclusive_resources),
     )
+    fills = decider.active and values.scheduling.fill_resource == "Enabled"
+    return declarations.as_resources() if fills else declarations
 
 
 def _review(
@@ -81,7 +85,7 @@ def _review(
     planned = make_plan(facts, declarations, decider=decider, values=values)
     devices = tuple(_devices_in_tenants(facts, surroundings))
     quotas = quota.check(facts, declarations, surroundings.tenants, values)
-    refused = [*devices, *quotas.violations]
+    refused = [*_reserved_names(facts), *devices, *quotas.violations]
     judged = [*declarations.out_of_bounds, *planned.violations]
     # Without a tenant nobody but the policy minds a faulty declaration, and it only observes.
     (refused if decider.active or surroundings.tenants else judged).extend(declarations.violations)
@@ -106,6 +110,14 @@ def _unreadable(surroundings: Surroundings) -> list[Violation]:
         *((f"tenant {t.name}", t.problem) for t in surroundings.tenants),
     ]
     return [Violation(title, f"can not be read: {text}") for title, text in records if text]
+
+
+def _reserved_names(facts: PodFacts) -> Iterable[Violation]:
+    """What stands where ours stand and asks for nothing was taken for ours before."""
+    for container in facts.containers:
+        if container.name in names.OUR_CONTAINERS and container.kind != "ephemeralContainers":
+            text = "the name is kept for a container of the GPU memory operator: choose another one"
+            yield Violation(f"{container.path}.name", text)
 
 
 def _devices_in_tenants(

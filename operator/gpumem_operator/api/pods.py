@@ -1,13 +1,15 @@
 """What the product reads from a pod, as immutable facts.
 
 Only fields that nobody can change after creation are read for anything that counts: resources,
-environment, and the kind and order of containers. Our own containers are not among the facts.
+environment, and the kind and order of containers. Our own containers are not among the facts, but
+only init containers that ask for no GPU pass for ours: whoever gives such a name to another
+container is counted like everybody else, and admission refuses the name.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 
 from gpumem_operator import names
@@ -20,7 +22,12 @@ KINDS: Final[tuple[ContainerKind, ...]] = ("initContainers", "containers", "ephe
 NO_DEVICES: Final = frozenset({"void", "none"})
 """Values of NVIDIA_VISIBLE_DEVICES that give a container no GPU."""
 
-_MIG_PROFILE: Final = re.compile(r"(\d+c\.)?\d+g\.(\d+)gb(\.me|\.gfx)?(\.shared)?", re.ASCII)
+_READ_ONLY_SOURCES: Final = ("configMap", "secret", "projected", "downwardAPI", "image")
+"""Kinds of volumes that kubelet mounts read-only whatever the mount says."""
+
+_MIG_PROFILE: Final = re.compile(
+    r"(\d+c\.)?\d+g\.0*([1-9]\d{0,5})gb(\.me|\.gfx)?(\.shared)?", re.ASCII
+)
 
 
 @dataclass(frozen=True)
@@ -49,21 +56,22 @@ class ContainerFacts:
     """The same as its author wrote it."""
     raw: Mapping[str, Any] = field(repr=False)
 
-    @property
+    @cached_property
     def gpu_count(self) -> int:
         return sum(request.count for request in self.gpus)
 
-    @property
+    @cached_property
     def profile_bytes(self) -> int | None:
         """Memory of the smallest of its MIG slices; None where one of its GPUs is a card."""
         sizes = [request.profile_bytes for request in self.gpus]
-        return None if None in sizes or not sizes else min(size for size in sizes if size)
+        known = [size for size in sizes if size is not None]
+        return min(known) if known and len(known) == len(sizes) else None
 
     @property
     def path(self) -> str:
         return f"spec.{self.kind}[{self.name}]"
 
-    @property
+    @cached_property
     def sees_devices(self) -> bool:
         """Whether its NVIDIA_VISIBLE_DEVICES could give it GPUs that it does not ask for."""
         return any(_gives_devices(entry) for entry in self.raw.get("env") or ())
@@ -84,6 +92,8 @@ class PodFacts:
     windows: bool
     node_name: str
     share_process_namespace: bool | None
+    read_only_volumes: frozenset[str]
+    """Names of volumes in which nobody can make a folder."""
     violations: tuple[Violation, ...]
 
     @property
@@ -103,7 +113,7 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
     containers = tuple(
         _container(kind, index, raw, memory_resource, violations)
         for kind, index, raw in _each_container(spec)
-        if raw.get("name") not in names.OUR_CONTAINERS
+        if not is_ours(kind, raw, memory_resource)
     )
     return PodFacts(
         namespace=metadata.get("namespace") or namespace,
@@ -116,6 +126,11 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
         windows=(spec.get("os") or {}).get("name") == "windows",
         node_name=spec.get("nodeName") or "",
         share_process_namespace=spec.get("shareProcessNamespace"),
+        read_only_volumes=frozenset(
+            volume.get("name") or ""
+            for volume in spec.get("volumes") or ()
+            if any(_is_read_only(kind, source) for kind, source in volume.items())
+        ),
         violations=tuple(violations),
     )
 
@@ -126,13 +141,23 @@ def is_gpu_pod(pod: Mapping[str, Any], memory_resource: str) -> bool:
     The chart's matchConditions say the same in CEL; a test compares the two.
     """
     return any(
-        any(
-            is_gpu_resource(key) or key == memory_resource
-            for key in (raw.get("resources") or {}).get("limits") or ()
-        )
-        or any(_gives_devices(entry) for entry in raw.get("env") or ())
-        for _, _, raw in _each_container(pod.get("spec") or {})
-        if raw.get("name") not in names.OUR_CONTAINERS
+        _asks_for_gpu(raw, memory_resource) for _, _, raw in _each_container(pod.get("spec") or {})
+    )
+
+
+def is_ours(kind: str, raw: Mapping[str, Any], memory_resource: str) -> bool:
+    """Whether a container has one of our names where ours stand, and takes nothing that counts."""
+    return (
+        kind == "initContainers"
+        and raw.get("name") in names.OUR_CONTAINERS
+        and not _asks_for_gpu(raw, memory_resource)
+    )
+
+
+def _asks_for_gpu(raw: Mapping[str, Any], memory_resource: str) -> bool:
+    limits = (raw.get("resources") or {}).get("limits") or ()
+    return any(is_gpu_resource(key) or key == memory_resource for key in limits) or any(
+        _gives_devices(entry) for entry in raw.get("env") or ()
     )
 
 
@@ -166,7 +191,7 @@ def env_value(raw_container: Mapping[str, Any], name: str) -> str | None:
     value = None
     for entry in raw_container.get("env") or ():
         if entry.get("name") == name:
-            value = None if entry.get("valueFrom") else entry.get("value") or ""
+            value = None if entry.get("valueFrom") else str(entry.get("value") or "")
     return value
 
 
@@ -210,6 +235,12 @@ def _container(
         memory_bytes=memory,
         memory_text=str(limits.get(memory_resource, "")),
         raw=raw,
+    )
+
+
+def _is_read_only(kind: str, source: Any) -> bool:
+    return kind in _READ_ONLY_SOURCES or (
+        isinstance(source, Mapping) and bool(source.get("readOnly"))
     )
 
 

@@ -79,3 +79,38 @@ def format_bytes(amount: int) -> str:
 def floor_to_mib(amount: int) -> int:
     """The amount rounded down to whole MiB, in bytes: the step in which drivers count limits."""
     return amount // MIB * MIB
+
+
+def whole_number(text: str) -> int | None:
+    """A number of at most 19 plain digits (what fits into 63 bits), or None for anything else."""
+    fits = len(text) <= 19 and text.isascii() and text.isdecimal()
+    return int(text) if fits else None
+
+
+def canonical(text: str) -> str:
+    """The quantity as the API server stores it: `0.5` becomes `500m`, `1024Mi` becomes `1Gi`.
+
+    Raises QuantityError. Source: Quantity.CanonicalizeBytes of k8s.io/apimachinery.
+    """
+    match = _FORM.fullmatch(text) if len(text) <= 64 else None
+    if match is None or match["sign"] == "-":
+        raise QuantityError(f"{text[:64]!r} is not a quantity: write for example 500m or 96Mi")
+    scale = _scale(match["suffix"], match["exponent"])
+    amount = _EXACT.multiply(Decimal(match["number"]), scale)
+    whole = amount == amount.to_integral_value()
+    if match["suffix"] in _BINARY and amount >= 1024 and whole:
+        return format_bytes(int(amount))
+    if not amount:
+        return "0"
+    power = max((p for p in _DECIMAL.values() if not _rest(amount, p)), default=None)
+    if power is None:
+        raise QuantityError(f"{text!r} has more than nine decimal places")
+    number = int(amount.scaleb(-power, _EXACT))
+    if match["exponent"] is not None:
+        return f"{number}e{power}" if power else str(number)
+    return f"{number}{next(s for s, p in _DECIMAL.items() if p == power)}"
+
+
+def _rest(amount: Decimal, exponent: int) -> bool:
+    scaled = amount.scaleb(-exponent, _EXACT)
+    return scaled != scaled.to_integral_value()

@@ -6,14 +6,16 @@ defaults; a test compares them with `values.yaml`.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from gpumem_operator import names
 from gpumem_operator.api.model import Model, PositiveBytes
-from gpumem_operator.api.quantity import MIB
+from gpumem_operator.api.quantity import MIB, canonical
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 Switch = Literal["Enabled", "Disabled"]
+StoredQuantity = Annotated[str, AfterValidator(canonical)]
+"""As the API server gives it back: our containers in pods are compared with what they should be."""
 ResourceName = Annotated[str, Field(min_length=1, max_length=316, pattern=r"^[^/]+/[^/]+$")]
 
 
@@ -21,9 +23,9 @@ class ContainerResources(Model):
     """Requests and limits of a container that is put into users' pods: both are the same, so that
     a Guaranteed pod stays Guaranteed."""
 
-    cpu: str = "50m"
+    cpu: StoredQuantity = "50m"
     """Processor time, a quantity. Default: 50m."""
-    memory: str = "96Mi"
+    memory: StoredQuantity = "96Mi"
     """Memory, a quantity. Default: 96Mi for the sidecar, 64Mi for the shim."""
 
 

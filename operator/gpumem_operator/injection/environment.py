@@ -6,15 +6,21 @@
     Cap       | added              | the lower one             | replaced, with a warning
     Own       | added              | replaced                  | replaced
 
-Variables that an earlier admission added (the container lists them) do not count as the author's:
-an exported pod that is created again comes out as if it were new.
+What an earlier admission added (the container lists it) does not count as the author's and is taken
+out first: an exported pod that is created again comes out as if it were new, under another policy
+as well.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from gpumem_operator import names
+from gpumem_operator.api.pytorch_allocator import (
+    AllocatorSyntaxError,
+    format_config,
+    parse_config,
+)
 
 EnvEntry = Mapping[str, Any]
 ExistingEnv = Literal["Merge", "Keep", "Override"]
@@ -74,17 +80,32 @@ class Variables:
 
 
 class Environment:
-    """The author's view of a container's environment: without what admission added earlier."""
+    """The author's view of a container's environment: without what admission added earlier.
+
+    `taken_back` are variables that no author set; `restored` are those of the author that had
+    something of ours in them, with the value that they had before.
+    """
 
     def __init__(self, raw_container: Mapping[str, Any]) -> None:
         self._entries: dict[str, EnvEntry] = {
             entry.get("name") or "": entry for entry in raw_container.get("env") or ()
         }
-        listed = self._entries.get(names.INJECTED_ENV, {}).get("value") or ""
-        self._listed: Final = frozenset(listed.split(","))
-        self.has_env_from: Final = bool(raw_container.get("envFrom"))
-        for name in self._listed & _ADDED_BY_PLANS:
-            self._entries.pop(name, None)
+        listed = frozenset((self.literal(names.INJECTED_ENV) or "").split(","))
+        self.taken_back: Final = listed & _ADDED_BY_PLANS & self._entries.keys()
+        for name in self.taken_back:
+            del self._entries[name]
+        self.restored: Final = dict(self._without_ours(listed))
+        for name, value in self.restored.items():
+            self._entries[name] = {"name": name, "value": value}
+
+    def _without_ours(self, listed: frozenset[str]) -> Iterator[tuple[str, str]]:
+        first, _, behind = (self.literal(names.PYTHON_PATH_ENV) or "").partition(":")
+        if first == names.SHIM_PATH:
+            yield names.PYTHON_PATH_ENV, behind
+        for name in (names.PYTORCH_CONF_ENV, names.PYTORCH_NEW_CONF_ENV):
+            ours = {item.partition(":")[2] for item in listed if item.startswith(f"{name}:")}
+            if ours and (text := self.literal(name)):
+                yield name, _without_keys(text, ours)
 
     def has(self, name: str) -> bool:
         return name in self._entries
@@ -94,7 +115,7 @@ class Environment:
         entry = self._entries.get(name)
         if entry is None or entry.get("valueFrom"):
             return None
-        value = entry.get("value") or ""
+        value = str(entry.get("value") or "")
         return None if "$(" in value else value
 
     def unreadable(self, name: str) -> bool:
@@ -103,14 +124,21 @@ class Environment:
     def literal(self, name: str) -> str | None:
         """The value as written, references to other variables included; None for valueFrom."""
         entry = self._entries.get(name)
-        return None if entry is None or entry.get("valueFrom") else entry.get("value") or ""
-
-    def added_earlier(self, item: str) -> bool:
-        """Whether an earlier admission lists this variable, or `VARIABLE:key`, as its own."""
-        return item in self._listed
+        if entry is None or entry.get("valueFrom"):
+            return None
+        return str(entry.get("value") or "")
 
     def names_with_prefix(self, prefix: str) -> list[str]:
         return [name for name in self._entries if name.startswith(prefix)]
+
+
+def _without_keys(text: str, ours: set[str]) -> str:
+    """The author's part of an allocator string; as it is where somebody broke it since."""
+    try:
+        settings = parse_config(text)
+    except AllocatorSyntaxError:
+        return text
+    return format_config({key: value for key, value in settings.items() if key not in ours})
 
 
 @dataclass(frozen=True)
@@ -127,8 +155,8 @@ def resolve(
     environment: Environment, parts: Iterable[Variables], *, existing: ExistingEnv
 ) -> Resolved:
     """Every wanted variable with the value that it gets; later parts win over earlier ones."""
-    values: dict[str, str] = {}
-    removed: set[str] = set()
+    values: dict[str, str] = dict(environment.restored)
+    removed: set[str] = set(environment.taken_back)
     added: list[str] = []
     warnings: list[str] = []
     for part in parts:

@@ -22,37 +22,28 @@ from gpumem_operator.injection.target import Target
 
 def variables(target: Target, environment: Environment) -> Variables:
     """The allocator configuration of one container."""
-    ours = dict(target.spec.frameworks.pytorch.allocator_config)
+    ours = target.spec.frameworks.pytorch.allocator_config
     name = _name_in_use(environment)
+    existing = target.spec.injection.existing_env
     if not environment.has(name):
         return Variables((Setting(name, format_config(ours)),)) if ours else Variables()
-    if ours and target.spec.injection.existing_env == "Override":
-        return Variables((Own(name, format_config(ours)),))
     if environment.unreadable(name):
         warning = f"{name} comes from a reference: it stays as it is and can not be checked"
         return Variables(warnings=(warning,))
+    if ours and existing == "Override":
+        return Variables((Own(name, format_config(ours)),))
     try:
-        written = parse_config(environment.readable(name) or "")
+        theirs = parse_config(environment.readable(name) or "")
     except AllocatorSyntaxError as error:
         return Variables(problems=(f"{name}: {error}",))
-    return _merged(name, written, ours, target=target, environment=environment)
+    return _merged(name, theirs, ours if existing == "Merge" else {})
 
 
-def _merged(
-    name: str,
-    written: Mapping[str, str],
-    ours: Mapping[str, str],
-    *,
-    target: Target,
-    environment: Environment,
-) -> Variables:
+def _merged(name: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> Variables:
     """The author's keys as they are, and those of ours that the author did not set."""
-    theirs = {k: v for k, v in written.items() if not environment.added_earlier(f"{name}:{k}")}
-    merge = target.spec.injection.existing_env == "Merge"
-    missing = {k: v for k, v in ours.items() if merge and k not in theirs}
-    result = {**theirs, **missing}
+    missing = {key: value for key, value in ours.items() if key not in theirs}
     return Variables(
-        wanted=(Own(name, format_config(result)),) if missing or theirs != written else (),
+        wanted=(Own(name, format_config({**theirs, **missing})),) if missing else (),
         warnings=tuple(f"{name}: {text}" for text in _doubts(theirs)),
         added=tuple(f"{name}:{key}" for key in missing),
     )

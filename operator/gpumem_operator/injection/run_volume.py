@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpumem_operator import names
-from gpumem_operator.api.quantity import format_bytes
+from gpumem_operator.api.quantity import canonical, format_bytes
 from gpumem_operator.api.values import Values
 
 
 def volume(values: Values) -> Mapping[str, Any]:
     return {
         "name": names.RUN_VOLUME,
-        "emptyDir": {"sizeLimit": format_bytes(values.run_volume_size)},
+        "emptyDir": {"sizeLimit": canonical(format_bytes(values.run_volume_size))},
     }
 
 

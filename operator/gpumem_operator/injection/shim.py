@@ -1,31 +1,42 @@
 """The start-up shim: one init container copies it, every GPU container finds it by PYTHONPATH.
 
 A container's PYTHONPATH replaces the one of its image, which admission can not see. So what the
-image has can be named by the policy or by an annotation, and is appended.
+image has can be named by the policy or by an annotation, and is appended where the author set no
+PYTHONPATH; an author's own hides the image's with or without the shim.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from gpumem_operator import names
+from gpumem_operator.api.pods import ContainerFacts
 from gpumem_operator.api.values import SidecarValues
 from gpumem_operator.injection.container import our_container
 from gpumem_operator.injection.environment import Environment, Own, Setting, Variables
+from gpumem_operator.injection.paths import is_above
 from gpumem_operator.injection.target import Target
 
 
-def applies(environment: Environment) -> bool:
-    """Whether the shim can be found: a PYTHONPATH by reference can not be extended."""
+def obstacle(
+    container: ContainerFacts, environment: Environment, read_only_volumes: frozenset[str]
+) -> str | None:
+    """Why the container can not have the shim, for people; None where it can."""
     name = names.PYTHON_PATH_ENV
-    return not environment.has(name) or environment.literal(name) is not None
+    if environment.has(name) and environment.literal(name) is None:
+        return f"{name} comes from a reference, which can not be extended: the shim is left out"
+    for mount in container.raw.get("volumeMounts") or ():
+        # The runtime makes the folders to mount ours on: in there it could not, and would fail.
+        fixed = bool(mount.get("readOnly")) or mount.get("name") in read_only_volumes
+        path = mount.get("mountPath") or ""
+        if fixed and any(is_above(path, ours) for ours in (names.SHIM_PATH, names.RUN_PATH)):
+            return f"the read-only mount {path[:64]} has no room for the shim: it is left out"
+    return None
 
 
 def variables(target: Target, environment: Environment) -> Variables:
     """PYTHONPATH with the shim in front, and what the shim has to know."""
-    if not applies(environment):
-        warning = f"{names.PYTHON_PATH_ENV} comes from a reference: the shim is left out"
-        return Variables(warnings=(warning,))
-    rest = _behind_shim(environment.literal(names.PYTHON_PATH_ENV), target.image_python_path)
+    written = environment.has(names.PYTHON_PATH_ENV)
+    rest = environment.literal(names.PYTHON_PATH_ENV) if written else target.image_python_path
     path = f"{names.SHIM_PATH}:{rest}" if rest else names.SHIM_PATH
     wanted: list[Own | Setting] = [
         Own(names.CONTAINER_ENV, target.container.name),
@@ -33,26 +44,11 @@ def variables(target: Target, environment: Environment) -> Variables:
     ]
     if target.processes_per_gpu > 1:
         wanted.append(Own(names.PROCESSES_PER_GPU_ENV, str(target.processes_per_gpu)))
-    if environment.has(names.PYTHON_PATH_ENV):
-        wanted.append(Own(names.PYTHON_PATH_ENV, path))
-    else:
-        wanted.append(Setting(names.PYTHON_PATH_ENV, path))
-    if not rest:
+    # Empty parts stay where the author wrote them: they mean the working directory.
+    wanted.append((Own if written else Setting)(names.PYTHON_PATH_ENV, path))
+    if not written and not rest:
         wanted.append(Own(names.PYTHON_PATH_ORIGIN_ENV, "Added"))
     return Variables(tuple(wanted))
-
-
-def _behind_shim(written: str | None, image_path: str) -> str:
-    """The author's part of PYTHONPATH, then the image's; neither twice on re-creation.
-
-    Empty parts are left alone where the author wrote them: they mean the working directory.
-    """
-    theirs = (written or "").removeprefix(names.SHIM_PATH).removeprefix(":")
-    if not theirs or not image_path:
-        return theirs or image_path
-    if theirs == image_path or theirs.endswith(f":{image_path}"):
-        return theirs
-    return f"{theirs}:{image_path}"
 
 
 def mounts() -> tuple[Mapping[str, Any], ...]:

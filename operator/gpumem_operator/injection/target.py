@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from gpumem_operator.api.pods import ContainerFacts
 from gpumem_operator.api.policy import DefaultPolicySpec
 from gpumem_operator.api.quantity import floor_to_mib
-from gpumem_operator.ledger.charge import Source
 
 
 @dataclass(frozen=True)
@@ -13,7 +12,6 @@ class Target:
     """A GPU container of a pod that a policy decides for."""
 
     container: ContainerFacts
-    source: Source
     frozen_bytes: int | None
     """Limit per GPU; None where nothing below the whole card or slice was declared."""
     spec: DefaultPolicySpec

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from gpumem_operator import names
 from gpumem_operator.api.pods import ContainerFacts, PodFacts, env_value, gather
+from gpumem_operator.api.quantity import floor_to_mib, whole_number
 from gpumem_operator.api.tenant import Quota
 from gpumem_operator.api.values import Values
 
@@ -91,9 +92,11 @@ def _exclusive(container: ContainerFacts, rates: Rates) -> bool:
 def charge_facts(
     facts: PodFacts, rates: Rates, *, limits: Mapping[str, tuple[Source, int | None]]
 ) -> PodCharge:
-    """The charge of a pod; `limits` has source and limit per GPU of its GPU containers by name."""
+    """The charge of a pod; `limits` has source and limit per GPU of what is charged, by name."""
     rows: list[tuple[ContainerFacts, ContainerCharge]] = []
-    for container in facts.gpu_containers:
+    for container in facts.containers:
+        if container.name not in limits:
+            continue
         source, limit = limits[container.name]
         frozen = None if source == "Profile" else limit
         amount = charge_container(container, rates, frozen_bytes=frozen)
@@ -106,20 +109,29 @@ def charge_facts(
 def charge_pod(
     pod: Mapping[str, Any], values: Values, *, rates: Rates = UNKNOWN_RATES
 ) -> PodCharge:
-    """The charge of a stored pod, from its resources and the declarations frozen in it."""
+    """The charge of a stored pod, from its resources and the declarations frozen in it.
+
+    Memory without a GPU, which admission refuses, is charged in pods that slipped past it: the
+    scheduler and a ResourceQuota count it too.
+    """
     facts = gather(pod, values.memory_resource)
-    limits = {container.name: stored_limit(container) for container in facts.gpu_containers}
+    limits = {
+        container.name: stored_limit(container)
+        for container in facts.containers
+        if container.gpu_count or container.memory_bytes is not None
+    }
     return charge_facts(facts, rates, limits=limits)
 
 
 def stored_limit(container: ContainerFacts) -> tuple[Source, int | None]:
     """Source and limit per GPU of a stored container, in bytes."""
     if container.memory_bytes is not None:
-        return "Resource", container.memory_bytes // container.gpu_count
-    frozen = env_value(container.raw, names.LIMIT_BYTES_ENV)
-    if frozen is not None and frozen.isdecimal():
+        gpus = container.gpu_count
+        return "Resource", floor_to_mib(container.memory_bytes // gpus) if gpus else None
+    frozen = whole_number(env_value(container.raw, names.LIMIT_BYTES_ENV) or "")
+    if frozen is not None:
         annotated = env_value(container.raw, names.LIMIT_SOURCE_ENV) == "Annotation"
-        return ("Annotation" if annotated else "Policy"), int(frozen)
+        return ("Annotation" if annotated else "Policy"), frozen
     profile = container.profile_bytes
     return ("WholeGPU", None) if profile is None else ("Profile", profile)
 
