@@ -37,6 +37,15 @@ caBundle: {{ required "certificates.caBundle is empty, but certificates.mode is 
 {{- end }}
 {{- end }}
 
+{{/* The name that the API server expects in the webhook's certificate. */}}
+{{- define "gpumem.webhookHost" -}}
+{{- if .Values.webhook.url -}}
+{{ (urlParse .Values.webhook.url).hostname }}
+{{- else -}}
+{{ include "gpumem.fullname" . }}-webhook.{{ .Release.Namespace }}.svc
+{{- end -}}
+{{- end }}
+
 {{- define "gpumem.namespaceSelector" -}}
 matchExpressions:
   - key: kubernetes.io/metadata.name

@@ -1,6 +1,6 @@
 {{/*
 The pod of one role. Call with (dict "root" $ "role" "webhook" "values" .Values.webhook
-"args" (list ...) "ports" (list (dict "name" ... "containerPort" ...)) "drainSeconds" 5).
+"args" (list ...) "ports" (list (dict "name" ... "containerPort" ...))).
 */}}
 {{- define "gpumem.podTemplate" -}}
 {{- $values := .root.Values -}}
@@ -38,6 +38,7 @@ spec:
               matchLabels:
                 {{- include "gpumem.selectorLabels" . | nindent 16 }}
   enableServiceLinks: false
+  # The webhook goes on answering for some seconds, until every API server knows that it is going.
   terminationGracePeriodSeconds: 30
   securityContext:
     runAsNonRoot: true
@@ -89,13 +90,6 @@ spec:
         periodSeconds: 2
         timeoutSeconds: 2
         failureThreshold: 60
-      {{- if .drainSeconds }}
-      lifecycle:
-        preStop:
-          # Time for every API server to learn that this replica is going.
-          sleep:
-            seconds: {{ .drainSeconds }}
-      {{- end }}
       resources:
         {{- toYaml .values.resources | nindent 8 }}
       securityContext:
