@@ -1,0 +1,52 @@
+"""Every command that a document shows is run here, or named with the test that runs it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+RUN_ELSEWHERE = {
+    "make demo": "tests/demo",
+    "make demo KEEP=1": "tests/demo",
+    "make test": "this run",
+    "make verify": "tests/repository",
+    "make generate": "tests/repository",
+    "make bench": "tests/webhook (--quick)",
+}
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for document in DOCUMENTS:
+        for block in re.findall(r"```console\n(.*?)```", document.read_text(), re.DOTALL):
+            for line in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
+                yield str(document.relative_to(ROOT)), line.strip()
+
+
+@pytest.mark.parametrize(("document", "command"), list(commands()))
+def test_a_shown_command_works(document: str, command: str) -> None:
+    if command in RUN_ELSEWHERE:
+        return
+    if command.startswith(".venv/bin/kubectl-gpumem "):
+        result = subprocess.run(shlex.split(command), cwd=ROOT, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        return
+    covered = " ".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    covered += (ROOT / "devcluster" / "installation.py").read_text()
+    words = shlex.split(command)
+    assert " ".join(words[:2]) in covered or words[0] + '", "' + words[1] in covered, (
+        f"{document} shows `{command}`, and no test runs it"
+    )
+
+
+def test_every_make_target_of_the_readme_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"\bmake ([a-z]+)\b", (ROOT / "README.md").read_text()):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
