@@ -87,7 +87,8 @@ def parse_config(text: str) -> dict[str, str]:
     """
     settings: dict[str, str] = {}
     position = 0
-    while position < len(text):
+    end = len(text.rstrip())  # PyTorch skips blanks, also those behind the last comma
+    while position < end:
         match = _PAIR.match(text, position)
         if match is None or (match.end() < len(text) and text[match.end()] != ","):
             raise AllocatorSyntaxError(_syntax_message(text, position))

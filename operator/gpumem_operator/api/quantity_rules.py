@@ -1,9 +1,9 @@
 """What the API server says about a quantity: the sentences of `quantity.py`, in CEL.
 
 A `pattern` would show people a regular expression, so the fields have none. Kubernetes' parser
-takes more than memory can be: it reads "." as 0 and everything past 2**63 - 1 as 2**63 - 1, and it
-calls 1.5Gi no integer because of how it is stored; hence the detours below. Quantities may be
-written as bare integers, for which `quantity()` has no overload: `string()` comes first everywhere.
+takes more than memory can be: it reads "." and ".e3" as 0 and what is past 2**63 - 1 as 2**63 - 1,
+and it calls 1.5Gi no integer because of how it is stored; hence the detours below. A quantity may
+be a bare integer in YAML, for which `quantity()` has no overload: `string()` comes first always.
 """
 
 from typing import Any, Final
@@ -13,11 +13,16 @@ from gpumem_operator.api.rules import VALIDATIONS, Rule, quoted
 
 _TEXT: Final = "string(self)"
 _AMOUNT: Final = f"quantity({_TEXT})"
-_READABLE: Final = f"{_TEXT}.matches('[0-9]') && isQuantity({_TEXT})"
+_READABLE: Final = f"{_TEXT}.matches('^[-+]?[.]?[0-9]') && isQuantity({_TEXT})"
 _LARGEST: Final = f"quantity('{LARGEST_BYTES}')"
-_AS_FLOAT: Final = f"{_AMOUNT}.asApproximateFloat()"
-# Beyond it a float may round up to 2**63, which int() refuses; floats are whole there anyway.
-_FLOATS_ARE_WHOLE: Final = "quantity('9E')"
+# asApproximateFloat() is off by a fraction already at 1000Ti, and nothing rounds a quantity. So the
+# amount is brought near 2**14 exactly, where the float is right to less than Kubernetes' smallest
+# unit, 1n. (Comparing it with a quantity made from a number is beyond the server's cost limit.)
+_NEAR: Final = f"{_AMOUNT}.sub(int({_AMOUNT}.asApproximateFloat()) - {2**14}).asApproximateFloat()"
+_NEAREST: Final = f"double(int({_NEAR} + 0.5))"
+_IS_WHOLE: Final = f"({_NEAR} - {_NEAREST} < 5e-10 && {_NEAREST} - {_NEAR} < 5e-10)"
+# Beyond it the float may be 2**63, which int() refuses.
+_TOO_NEAR_THE_END: Final = "quantity('9200P')"
 
 _LOOSE: Final = f"{_TEXT}.upperAscii().replace(' ', '')"
 _HINT: Final = (
@@ -65,8 +70,8 @@ QUANTITY_SCHEMA: Final[dict[str, Any]] = {
         ),
         _entry(
             f"!({_READABLE}) || {_AMOUNT}.isInteger() || sign({_AMOUNT}) < 0"
-            f" || {_AMOUNT}.compareTo({_FLOATS_ARE_WHOLE}) >= 0"
-            f" || double(int({_AS_FLOAT})) == {_AS_FLOAT}",
+            f" || {_AMOUNT}.compareTo({_TOO_NEAR_THE_END}) >= 0"
+            f" || {_IS_WHOLE}",
             "is not a whole number of bytes: write for example 1536Mi",
             "",
         ),
