@@ -24,11 +24,11 @@ class Source(Protocol):
     """The part of `Api` that is needed here."""
 
     async def list_all(
-        self, path: str, *, seconds: float, parameters: Mapping[str, str] | None = None
+        self, path: str, /, *, seconds: float, parameters: Mapping[str, str] | None = None
     ) -> tuple[list[RawObject], str]: ...
 
     def watch(
-        self, path: str, *, since: str, parameters: Mapping[str, str] | None = None
+        self, path: str, /, *, since: str, parameters: Mapping[str, str] | None = None
     ) -> AsyncIterator[RawObject]: ...
 
 
