@@ -10,7 +10,7 @@ from gpumem_operator.admission.decider import Decider, decide
 from gpumem_operator.admission.declaration import Declarations, declare
 from gpumem_operator.admission.edit import operations
 from gpumem_operator.admission.planner import make_plan
-from gpumem_operator.admission.verdict import Verdict, refusal
+from gpumem_operator.admission.verdict import Verdict, refusal, shown_warnings
 from gpumem_operator.api.pods import PodFacts, gather, is_gpu_pod, is_handled
 from gpumem_operator.api.records import Surroundings
 from gpumem_operator.api.values import Values
@@ -99,7 +99,7 @@ def _review(
         warnings.extend(f"would be refused: {violation}" for violation in judged)
     return Verdict(
         operations=tuple(operations(pod, planned.plan, values.memory_resource)),
-        warnings=tuple(f"{names.GROUP}: {text}" for text in warnings),
+        warnings=shown_warnings(warnings),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gpumem_operator import names
 from gpumem_operator.api.violation import Violation
 
 Operation = Mapping[str, Any]
@@ -25,6 +26,8 @@ class Verdict:
 
 
 _SHOWN: Final = 10
+_WARNINGS: Final = 16
+_LONGEST_WARNING: Final = 256
 
 
 def refusal(
@@ -36,3 +39,14 @@ def refusal(
         faults.append(f"and {len(violations) - _SHOWN} more")
     text = "; ".join(faults)
     return Verdict(refusal=f"GPU pod {title} is refused: {text} ({next_step})", code=code)
+
+
+def shown_warnings(texts: Sequence[str]) -> tuple[str, ...]:
+    """Warnings in the number and length that reach people: kubectl shows 4096 characters of all."""
+    shown = [f"{names.GROUP}: {text}" for text in texts[:_WARNINGS]]
+    if len(texts) > _WARNINGS:
+        shown.append(f"{names.GROUP}: and {len(texts) - _WARNINGS} more warnings")
+    return tuple(
+        text if len(text) <= _LONGEST_WARNING else f"{text[: _LONGEST_WARNING - 3]}..."
+        for text in shown
+    )

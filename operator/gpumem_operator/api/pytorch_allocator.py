@@ -100,7 +100,8 @@ def parse_config(text: str) -> dict[str, str]:
 
 def _syntax_message(text: str, position: int) -> str:
     return (
-        f"{text!r} is not an allocator configuration (at character {position + 1}): "
+        f"{text[position : position + 64]!r} is not an allocator configuration (from character "
+        f"{position + 1} on): "
         "PyTorch aborts on it inside `import torch`; write key:value,key:value, "
         "for example max_split_size_mb:128,expandable_segments:True"
     )

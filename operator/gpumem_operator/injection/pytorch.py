@@ -65,6 +65,6 @@ def _doubts(settings: Mapping[str, str]) -> Iterator[str]:
                 "on it at its first CUDA call"
             )
         elif key not in KEYS:
-            yield f"PyTorch 2.0 to 2.14 have no key {key!r} and fail at their first CUDA call"
+            yield f"PyTorch 2.0 to 2.14 have no key {key[:64]!r} and fail at their first CUDA call"
         elif (problem := problem_of_value(key, value)) is not None:
-            yield problem
+            yield problem[:192]
