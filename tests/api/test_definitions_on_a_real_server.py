@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from api.bad_objects import policy, tenant
+from api.objects import policy, tenant
 from devcluster import Cluster
 from gpumem_operator import names
 from gpumem_operator.api.crd import KINDS, Kind

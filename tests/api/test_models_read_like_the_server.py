@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from api.bad_objects import policy, with_field
+from api.objects import policy, with_field
 from gpumem_operator.api.policy import PolicySpec
 from gpumem_operator.api.records import policy_record
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator, ValidationError, validate
 
-from api.bad_objects import with_field
+from api.objects import with_field
 from gpumem_operator.api.values import Values
 from gpumem_operator.api.values_schema import merged, values_schema
 from gpumem_operator.cli.generate import CHART, REPOSITORY

@@ -6,7 +6,8 @@ from typing import Any, Final, Literal
 
 from gpumem_operator import names
 from gpumem_operator.api.model import Model
-from gpumem_operator.api.policy import NAME_FITS_LABEL, PolicySpec, PolicyStatus
+from gpumem_operator.api.policy import NAME_FITS_LABEL, PolicySpec
+from gpumem_operator.api.policy_status import PolicyStatus
 from gpumem_operator.api.rules import VALIDATIONS, Rule
 from gpumem_operator.api.schema import Schema, structural_schema
 from gpumem_operator.api.tenant import TenantSpec, TenantStatus
