@@ -57,6 +57,8 @@ def _never_fits(charge: PodCharge, limit_bytes: int) -> str:
         f"GPU{'' if row.gpus == 1 else 's'}"
         for row in charge.containers[:5]
     ]
+    if len(charge.containers) > len(rows):
+        rows.append(f"and {len(charge.containers) - len(rows)} more containers")
     return (
         f"the pod asks for {format_bytes(charge.charge_bytes or 0)} ({'; '.join(rows)}), more than "
         f"the whole quota of {format_bytes(limit_bytes)}: ask for less, or have the quota raised"

@@ -1,0 +1,335 @@
+"""Our containers, volumes and fields of the pod, and what the pod's own fields rule out."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, ClassVar
+
+import pytest
+
+from builders import (
+    Raw,
+    admitted,
+    container,
+    containers_of,
+    cpu_container,
+    env,
+    frozen,
+    gib,
+    native_sidecar,
+    pod,
+    policy,
+    review,
+    tenant,
+    values,
+    variables,
+)
+from gpumem_operator import names
+
+SHIM, SIDECAR = names.SHIM_CONTAINER, names.SIDECAR_CONTAINER
+
+
+def init_names(raw: Raw) -> list[str]:
+    return [one["name"] for one in raw["spec"].get("initContainers") or ()]
+
+
+def volume_names(raw: Raw) -> list[str]:
+    return [one["name"] for one in raw["spec"].get("volumes") or ()]
+
+
+def test_the_shim_comes_first_and_the_sidecar_second_before_all_others() -> None:
+    raw = pod(init=[native_sidecar("proxy", gpus=None), cpu_container("step")])
+    assert init_names(admitted(raw, policy())) == [SHIM, SIDECAR, "proxy", "step"]
+
+
+def test_what_another_webhook_put_before_them_is_behind_them_again() -> None:
+    stored = admitted(pod(), policy())
+    stored["spec"]["initContainers"].insert(0, cpu_container("mesh"))
+    assert init_names(admitted(stored, policy())) == [SHIM, SIDECAR, "mesh"]
+
+
+def test_our_containers_satisfy_the_restricted_pod_security_level() -> None:
+    stored = containers_of(admitted(pod(), policy()))
+    for name in (SHIM, SIDECAR):
+        context = stored[name]["securityContext"]
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert context["runAsNonRoot"] is True
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+def test_their_requests_are_their_limits_so_that_a_guaranteed_pod_stays_guaranteed() -> None:
+    stored = containers_of(admitted(pod(), policy()))
+    for name in (SHIM, SIDECAR):
+        resources = stored[name]["resources"]
+        assert resources["requests"] == resources["limits"]
+        assert {"cpu", "memory"} == resources["limits"].keys()
+
+
+def test_they_get_no_gpu_whatever_their_image_says() -> None:
+    stored = admitted(pod(), policy())
+    for name in (SHIM, SIDECAR):
+        assert variables(stored, name)[names.VISIBLE_DEVICES_ENV] == "void"
+
+
+def test_both_mount_something_where_the_api_server_would_add_the_pod_s_token() -> None:
+    stored = containers_of(admitted(pod(), policy()))
+    for name in (SHIM, SIDECAR):
+        paths = [mount["mountPath"] for mount in stored[name]["volumeMounts"]]
+        assert names.TOKEN_PATH in paths
+
+
+def test_the_sidecar_has_a_token_for_reports_alone() -> None:
+    stored = admitted(pod(), policy())
+    volume = next(v for v in stored["spec"]["volumes"] if v["name"] == names.TOKEN_VOLUME)
+    token = volume["projected"]["sources"][0]["serviceAccountToken"]
+    assert token["audience"] == names.TOKEN_AUDIENCE
+
+
+def test_the_sidecar_knows_where_to_report() -> None:
+    chart = values(report={"url": "https://reports.example:8443", "ca": "PEM"})
+    found = variables(admitted(pod(), policy(), values=chart), SIDECAR)
+    assert found[names.REPORT_URL_ENV] == "https://reports.example:8443"
+    assert found[names.REPORT_CA_ENV] == "PEM"
+
+
+def test_offline_it_has_no_ca() -> None:
+    assert names.REPORT_CA_ENV not in variables(admitted(pod(), policy()), SIDECAR)
+
+
+@pytest.mark.parametrize(
+    ("chart", "said", "expected"),
+    [
+        ("Sidecar", None, True),
+        ("NodeAgent", None, False),
+        ("NodeAgent", "Sidecar", True),
+        ("Sidecar", "NodeAgent", False),
+        ("Sidecar", "None", False),
+    ],
+)
+def test_the_policy_says_how_use_is_measured_and_the_chart_where_it_does_not(
+    chart: str, said: str | None, expected: bool
+) -> None:
+    monitoring = {"mode": said} if said else {}
+    stored = admitted(
+        pod(), policy(monitoring=monitoring), values=values(monitoring={"mode": chart})
+    )
+    assert (SIDECAR in containers_of(stored)) is expected
+    assert (names.TOKEN_VOLUME in volume_names(stored)) is expected
+    assert (stored["spec"].get("shareProcessNamespace") is True) is expected
+
+
+def test_labels_say_that_the_pod_is_managed_and_by_which_policy() -> None:
+    stored = admitted(pod(labels={"app": "x"}), policy("research"))
+    assert stored["metadata"]["labels"] == {
+        "app": "x",
+        names.MANAGED_LABEL: "true",
+        names.POLICY_LABEL: "research",
+    }
+
+
+def test_a_forged_policy_label_goes_where_no_policy_decides() -> None:
+    forged = {names.POLICY_LABEL: "other", names.MANAGED_LABEL: "false"}
+    stored = admitted(pod(labels=forged), tenant())
+    assert stored["metadata"]["labels"] == {names.MANAGED_LABEL: "true"}
+
+
+def test_annotations_tell_people_what_happened_and_which_policy_it_was() -> None:
+    record = policy(limits={"default": "8Gi"})
+    assert record.spec is not None
+    found = admitted(pod(container(gpus=2)), record)["metadata"]["annotations"]
+    summary = "policy ml/research (Active): train 8Gi on each of 2 GPUs (Policy)"
+    assert found[names.SUMMARY_ANNOTATION] == summary
+    assert found[names.POLICY_HASH_ANNOTATION] == record.spec.pod_fingerprint
+
+
+def test_the_author_s_containers_volumes_and_fields_stay() -> None:
+    web = cpu_container("web", env=env(A="b"), volumeMounts=[{"name": "d", "mountPath": "/d"}])
+    fields: dict[str, Any] = {
+        "volumes": [{"name": "d", "emptyDir": {}}],
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "serviceAccountName": "me",
+        "schedulingGates": [{"name": "example.com/other"}],
+    }
+    raw = pod(container(), web, init=[cpu_container("step")], **fields)
+    stored = admitted(raw, policy())
+    assert containers_of(stored)["web"] == web
+    assert containers_of(stored)["step"] == cpu_container("step")
+    assert stored["spec"]["volumes"][0] == fields.pop("volumes")[0]
+    assert {key: stored["spec"][key] for key in fields} == fields
+
+
+class TestReservedNames:
+    """Whoever uses our names gets ours in their place."""
+
+    def test_init_containers_are_replaced(self) -> None:
+        fake = cpu_container(SIDECAR, image="evil", restartPolicy="Always", command=["sleep"])
+        stored = admitted(pod(init=[cpu_container(SHIM), cpu_container("x"), fake]), policy())
+        assert stored == admitted(pod(init=[cpu_container("x")]), policy())
+
+    def test_they_are_removed_where_we_put_none(self) -> None:
+        stored = admitted(pod(init=[cpu_container(SHIM, image="evil")]), tenant())
+        assert init_names(stored) == []
+
+    @pytest.mark.parametrize("name", sorted(names.OUR_VOLUMES))
+    def test_volumes_are_replaced_or_removed(self, name: str) -> None:
+        fake = {"name": name, "hostPath": {"path": "/"}}
+        stored = admitted(pod(volumes=[fake]), policy())
+        assert fake not in stored["spec"]["volumes"]
+        assert volume_names(stored) == volume_names(admitted(pod(), policy()))
+
+    def test_a_container_that_someone_changed_is_put_right(self) -> None:
+        stored = admitted(pod(), policy())
+        stored["spec"]["initContainers"][1]["image"] = "evil"
+        stored["spec"]["initContainers"][1]["env"].append({"name": "A", "value": "b"})
+        assert admitted(stored, policy()) == admitted(pod(), policy())
+
+    def test_what_the_server_s_own_admission_decided_for_it_stays(self) -> None:
+        stored = admitted(pod(), policy())
+        for ours in stored["spec"]["initContainers"]:
+            ours["imagePullPolicy"] = "Always"
+            ours["resources"]["limits"]["ephemeral-storage"] = "1Gi"
+            ours["resources"]["requests"]["ephemeral-storage"] = "1Gi"
+        assert review(stored, policy()).operations == ()
+
+    def test_but_no_resource_that_counts(self) -> None:
+        stored = admitted(pod(), policy())
+        stored["spec"]["initContainers"][1]["resources"]["limits"]["example.com/fpga"] = "1"
+        assert admitted(stored, policy()) == admitted(pod(), policy())
+
+
+class TestWhatThePodRulesOut:
+    """hostPID, shareProcessNamespace, Windows, hostNetwork: what is possible, and a message."""
+
+    def test_host_pid_and_a_shared_namespace_exclude_each_other(self) -> None:
+        stored = admitted(pod(hostPID=True), policy())
+        assert "shareProcessNamespace" not in stored["spec"]
+        assert SIDECAR in containers_of(stored)
+        assert any("hostPID" in text for text in review(pod(hostPID=True), policy()).warnings)
+
+    def test_an_explicit_false_is_kept_with_a_warning(self) -> None:
+        raw = pod(shareProcessNamespace=False)
+        assert admitted(raw, policy())["spec"]["shareProcessNamespace"] is False
+        warned = " ".join(review(raw, policy()).warnings)
+        assert "shareProcessNamespace is false" in warned
+
+    def test_true_needs_no_operation(self) -> None:
+        paths = [op["path"] for op in review(pod(shareProcessNamespace=True), policy()).operations]
+        assert "/spec/shareProcessNamespace" not in paths
+
+    def test_a_windows_pod_gets_variables_only(self) -> None:
+        raw = pod(container(memory="8Gi"), os={"name": "windows"})
+        stored = admitted(raw, policy())
+        assert init_names(stored) == []
+        assert volume_names(stored) == []
+        assert "shareProcessNamespace" not in stored["spec"]
+        assert frozen(stored) == ("Resource", gib(8))
+        assert names.CUPY_LIMIT_ENV in variables(stored)
+        assert names.PYTHON_PATH_ENV not in variables(stored)
+        assert any("Windows" in text for text in review(raw, policy()).warnings)
+
+    @pytest.mark.parametrize(
+        "raw",
+        [
+            pod(hostNetwork=True),
+            pod(container(ports=[{"containerPort": 9433}])),
+        ],
+        ids=["host network", "a port of the author's"],
+    )
+    def test_the_sidecar_has_no_probe_where_someone_else_would_answer(self, raw: Raw) -> None:
+        assert "livenessProbe" in containers_of(admitted(pod(), policy()))[SIDECAR]
+        assert "livenessProbe" not in containers_of(admitted(raw, policy()))[SIDECAR]
+
+
+class TestDatasetCache:
+    """A tmpfs in every GPU container."""
+
+    POLICY = policy(datasetCache={"mountPath": "/mnt/ramdisk", "sizeLimit": "16Gi"})
+    MOUNT: ClassVar = {"name": names.DATASET_VOLUME, "mountPath": "/mnt/ramdisk"}
+
+    def test_it_is_mounted_in_gpu_containers_alone(self) -> None:
+        stored = admitted(pod(container(), cpu_container("web")), self.POLICY)
+        assert self.MOUNT in containers_of(stored)["train"]["volumeMounts"]
+        assert "volumeMounts" not in containers_of(stored)["web"]
+        assert {
+            "name": names.DATASET_VOLUME,
+            "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"},
+        } in stored["spec"]["volumes"]
+
+    @pytest.mark.parametrize("path", ["/mnt/ramdisk", "/mnt/ramdisk/"])
+    def test_data_that_the_author_has_there_comes_first(self, path: str) -> None:
+        own = {"name": "data", "mountPath": path}
+        raw = pod(container(volumeMounts=[own]), volumes=[{"name": "data", "emptyDir": {}}])
+        mounts = containers_of(admitted(raw, self.POLICY))["train"]["volumeMounts"]
+        assert own in mounts
+        assert self.MOUNT not in mounts
+        assert "no dataset cache there" in " ".join(review(raw, self.POLICY).warnings)
+
+    def test_a_folder_in_it_stays(self) -> None:
+        own = {"name": "data", "mountPath": "/mnt/ramdisk/fixed"}
+        raw = pod(container(volumeMounts=[own]))
+        mounts = containers_of(admitted(raw, self.POLICY))["train"]["volumeMounts"]
+        assert own in mounts
+        assert self.MOUNT in mounts
+
+    def test_its_size_is_written_as_the_server_gives_it_back(self) -> None:
+        record = policy(datasetCache={"mountPath": "/c", "sizeLimit": "1G"})
+        volume = admitted(pod(), record)["spec"]["volumes"][-1]
+        assert volume["emptyDir"]["sizeLimit"] == "1G"
+
+
+class TestFillResource:
+    """With scheduling.fillResource the scheduler counts whoever declared another way."""
+
+    CHART = values(scheduling={"fillResource": "Enabled"})
+    DEFAULT = policy(limits={"default": "8Gi"})
+
+    def test_it_is_the_total_and_the_source_at_once(self) -> None:
+        stored = admitted(pod(container(gpus=2)), self.DEFAULT, values=self.CHART)
+        resources = stored["spec"]["containers"][0]["resources"]
+        assert resources["limits"] == {"nvidia.com/gpu": "2", "nvidia.com/memory": "16Gi"}
+        assert resources["requests"] == resources["limits"]
+        assert frozen(stored) == ("Resource", gib(8))
+
+    @pytest.mark.parametrize("annotation", ["8Gi", "5000000000"])
+    def test_the_pod_is_right_after_one_pass(self, annotation: str) -> None:
+        raw = pod(container(gpus=3), annotations={names.LIMIT_ANNOTATION: annotation})
+        stored = admitted(raw, self.DEFAULT, values=self.CHART)
+        assert review(stored, self.DEFAULT, values=self.CHART).operations == ()
+
+    @pytest.mark.parametrize(
+        "record", [policy(), policy(mode="Observe", limits={"default": "8Gi"}), tenant()]
+    )
+    def test_who_has_no_limit_of_an_active_policy_gets_nothing(self, record: Any) -> None:
+        stored = admitted(pod(), record, values=self.CHART)
+        assert stored["spec"]["containers"][0]["resources"] == container()["resources"]
+
+    def test_it_is_off_unless_the_chart_turns_it_on(self) -> None:
+        stored = admitted(pod(), self.DEFAULT)
+        assert stored["spec"]["containers"][0]["resources"] == container()["resources"]
+
+
+def test_500_containers_are_decided_within_half_of_the_time_that_the_server_waits() -> None:
+    raw = pod(*(container(f"c{i}", env=env(A="b")) for i in range(500)))
+    record = policy(limits={"default": "8Gi"})
+    started = perf_counter()
+    verdict = review(raw, record)
+    seconds = perf_counter() - started
+    assert verdict.refusal is None
+    assert seconds < 1
+    assert len(verdict.warnings) < 20
+    assert len(admitted(raw, record)["metadata"]["annotations"][names.SUMMARY_ANNOTATION]) < 1000
+
+
+def test_every_warning_is_one_that_kubectl_shows_whole() -> None:
+    entries = [
+        *env(PYTORCH_CUDA_ALLOC_CONF=",".join(f"{'k' * 300}{i}:1" for i in range(40))),
+        *env(TF_FORCE_GPU_ALLOW_GROWTH="x" * 999),
+    ]
+    raw = pod(container("c" * 63, env=entries, envFrom=[{"secretRef": {"name": "s"}}]))
+    warned = review(raw, policy(limits={"max": "40Gi"})).warnings
+    assert all(len(text) <= 256 for text in warned)
+    assert sum(len(text) for text in warned) <= 4352
+    assert warned[-1].endswith("more warnings")
