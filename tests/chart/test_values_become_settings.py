@@ -1,0 +1,98 @@
+"""The chart and the processes must mean the same by the same value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from chart_rendering import NAMESPACE, refusal, render, settings
+from devcluster.installation import CHART
+from gpumem_operator.api.values import Values
+
+CHANGED: dict[str, Any] = {
+    "memoryResource": "example.com/memory",
+    "exclusiveResources": ["nvidia.com/gpu"],
+    "ignoredNamespaces": ["other"],
+    "resourceClaims": "Refuse",
+    "gpuDeviceClasses": ["example.com"],
+    "sidecar": {
+        "image": "example.com/sidecar:2",
+        "pullPolicy": "Always",
+        "runAsUser": 1000,
+        "resources": {"cpu": "1", "memory": "1Gi"},
+        "shimResources": {"cpu": "2", "memory": "2Gi"},
+    },
+    "monitoring": {"mode": "NodeAgent"},
+    "scheduling": {"fillResource": "Enabled"},
+    "report": {"url": "https://example.com", "ca": "pem"},
+    "runVolumeSize": "32Mi",
+}
+
+
+def test_the_defaults_of_the_chart_are_the_defaults_of_the_processes() -> None:
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    read = {field.alias or name for name, field in Values.model_fields.items()}
+
+    assert Values.model_validate({k: v for k, v in defaults.items() if k in read}) == Values()
+    assert read <= defaults.keys(), "values.yaml leaves out what the processes read"
+
+
+def test_every_value_that_the_processes_read_reaches_them() -> None:
+    assert CHANGED.keys() == {f.alias or n for n, f in Values.model_fields.items()}
+
+    given = settings(render(CHANGED))
+
+    expected = CHANGED | {"ignoredNamespaces": ["other", NAMESPACE]}
+    assert Values.model_validate(given) == Values.model_validate(expected)
+    assert Values.model_validate(given) != Values()
+
+
+def test_the_processes_take_the_settings_strictly_so_nothing_else_may_be_in_them() -> None:
+    assert settings(render()).keys() == {f.alias or n for n, f in Values.model_fields.items()}
+
+
+def test_the_release_itself_is_always_ignored() -> None:
+    ignored = settings(render())["ignoredNamespaces"]
+
+    assert ignored == [*Values().ignored_namespaces, NAMESPACE]
+
+
+def test_every_value_is_documented_where_it_stands() -> None:
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    # What is inside of `resources` is Kubernetes' own, and explained as a whole.
+    keys = [index for index, line in enumerate(lines) if re.match(r"(  )?[A-Za-z]+:", line)]
+
+    assert [lines[i] for i in keys if not lines[i - 1].lstrip().startswith("#")] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param({"webhok": {}}, "webhok", id="an unknown key"),
+        pytest.param({"webhook": {"replica": 3}}, "replica", id="an unknown key further down"),
+        pytest.param({"resourceClaims": "Deny"}, "resourceClaims", id="an unknown choice"),
+        pytest.param({"webhook": {"url": "http://x"}}, "url", id="a webhook without TLS"),
+        pytest.param({"memoryResource": "memory"}, "memoryResource", id="a resource of no domain"),
+        pytest.param({"operator": {"runAsUser": 0}}, "runAsUser", id="root"),
+        pytest.param({"webhook": {"replicas": 0}}, "replicas", id="no webhook at all"),
+        pytest.param(
+            {"guard": {"breakGlassGroups": ["a' || true"]}}, "breakGlassGroups", id="a group of CEL"
+        ),
+        pytest.param(
+            {"operator": {"deploy": False}}, "webhook.url is empty", id="no webhook anywhere"
+        ),
+        pytest.param(
+            {"certificates": {"mode": "Provided"}}, "certificates.", id="provided, but nothing is"
+        ),
+        pytest.param(
+            {"certificates": {"mode": "Provided", "secretName": "mine"}},
+            "certificates.caBundle is empty",
+            id="provided without a CA",
+        ),
+    ],
+)
+def test_helm_refuses(values: dict[str, Any], said: str) -> None:
+    assert said in refusal(values)

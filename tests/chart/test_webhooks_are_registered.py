@@ -1,0 +1,140 @@
+"""A wrong path or selector would switch enforcement off without anybody noticing."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from chart_rendering import NAMESPACE, RELEASE, hooks, of_kind, render, settings
+from gpumem_operator import names
+
+IDS = {names.MUTATE_POD, names.MUTATE_EPHEMERAL, names.CHECK_CLAIMS}
+ON_HOST = {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}}
+PROVIDED = {"certificates": {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}}
+
+
+def test_the_paths_are_the_ids_of_the_handlers() -> None:
+    registered = hooks(render())
+
+    assert registered.keys() == IDS
+    for identity, hook in registered.items():
+        service = hook["clientConfig"]["service"]
+        assert service == {
+            "name": f"{RELEASE}-webhook",
+            "namespace": NAMESPACE,
+            "path": f"/{identity}",
+            "port": 443,
+        }
+
+
+def test_processes_on_the_host_are_called_by_url() -> None:
+    for url in ("https://127.0.0.1:9443", "https://127.0.0.1:9443/"):
+        registered = hooks(render({**ON_HOST, "webhook": {"url": url}}))
+
+        assert {identity: hook["clientConfig"] for identity, hook in registered.items()} == {
+            identity: {"url": f"https://127.0.0.1:9443/{identity}"} for identity in IDS
+        }
+
+
+def test_the_service_leads_to_the_webhook() -> None:
+    manifests = render()
+    [service] = of_kind(manifests, "Service")
+    [webhook] = [
+        found
+        for found in of_kind(manifests, "Deployment")
+        if "webhook" in found["metadata"]["name"]
+    ]
+    template = webhook["spec"]["template"]
+
+    assert (
+        service["metadata"]["name"]
+        == hooks(manifests)[names.MUTATE_POD]["clientConfig"]["service"]["name"]
+    )
+    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+    [port] = service["spec"]["ports"]
+    [container] = template["spec"]["containers"]
+    assert {p["name"]: p["containerPort"] for p in container["ports"]}[port["targetPort"]] == 9443
+    assert "--port=9443" in container["args"]
+
+
+def test_the_certificate_is_made_for_the_name_that_is_called() -> None:
+    def hosts(values: dict[str, Any]) -> list[str]:
+        [controller] = [
+            found
+            for found in of_kind(render(values), "Deployment")
+            if "controller" in found["metadata"]["name"]
+        ]
+        [container] = controller["spec"]["template"]["spec"]["containers"]
+        return [arg for arg in container["args"] if arg.startswith("--webhook-host=")]
+
+    assert hosts({}) == [f"--webhook-host={RELEASE}-webhook.{NAMESPACE}.svc"]
+    url = {"webhook": {"url": "https://hooks.example.com:8443"}}
+    assert hosts(url) == ["--webhook-host=hooks.example.com"]
+
+
+def test_the_ca_is_left_to_the_controller_unless_it_is_given() -> None:
+    assert all("caBundle" not in hook["clientConfig"] for hook in hooks(render()).values())
+
+    for hook in hooks(render(PROVIDED)).values():
+        assert base64.b64decode(hook["clientConfig"]["caBundle"]) == b"PEM"
+
+
+def test_with_given_certificates_nothing_makes_or_reads_others() -> None:
+    manifests = render(PROVIDED)
+
+    assert of_kind(manifests, "Secret") == []
+    named = {
+        name
+        for role in of_kind(manifests, "Role")
+        for rule in role["rules"]
+        if "secrets" in rule["resources"]
+        for name in rule["resourceNames"]
+    }
+    assert named == {"mine"}
+    for deployment in of_kind(manifests, "Deployment"):
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        assert not [arg for arg in container["args"] if arg.startswith("--ca-secret")]
+
+
+def test_gpu_pods_fail_closed_and_quickly() -> None:
+    registered = hooks(render())
+
+    for identity in (names.MUTATE_POD, names.MUTATE_EPHEMERAL):
+        assert registered[identity]["failurePolicy"] == "Fail"
+        assert registered[identity]["reinvocationPolicy"] == "IfNeeded"
+    for hook in registered.values():
+        assert hook["timeoutSeconds"] == 2
+        assert hook["sideEffects"] == "None"
+        assert hook["matchPolicy"] == "Equivalent"
+
+
+@pytest.mark.parametrize(("claims", "policy"), [("Warn", "Ignore"), ("Refuse", "Fail")])
+def test_a_refusal_of_claims_fails_closed_and_a_warning_open(claims: str, policy: str) -> None:
+    assert hooks(render({"resourceClaims": claims}))[names.CHECK_CLAIMS]["failurePolicy"] == policy
+
+
+def test_ignored_namespaces_never_call() -> None:
+    values = {"ignoredNamespaces": ["quiet"]}
+    for hook in hooks(render(values)).values():
+        assert hook["namespaceSelector"]["matchExpressions"] == [
+            {
+                "key": "kubernetes.io/metadata.name",
+                "operator": "NotIn",
+                "values": settings(render(values))["ignoredNamespaces"],
+            },
+            {"key": names.IGNORE_LABEL, "operator": "NotIn", "values": ["true"]},
+        ]
+
+
+def test_on_the_host_everything_but_the_pods_is_installed() -> None:
+    def identities(values: dict[str, Any]) -> set[tuple[str, str]]:
+        return {(found["kind"], found["metadata"]["name"]) for found in render(values)}
+
+    assert identities({}) - identities(ON_HOST) == {
+        ("Deployment", f"{RELEASE}-webhook"),
+        ("Deployment", f"{RELEASE}-controller"),
+        ("Service", f"{RELEASE}-webhook"),
+        ("PodDisruptionBudget", f"{RELEASE}-webhook"),
+    }
