@@ -68,7 +68,7 @@ class Api:
                 found: RawObject = json.loads(await response.read())
                 return found
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(f"GET {path}: {error!r}") from error
+            raise ApiError(f"GET {path}: {_text(error)}") from error
 
     async def list_all(
         self,
@@ -115,7 +115,7 @@ class Api:
                         raise _status_error(event["object"])
                     yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(f"watch {path}: {error!r}") from error
+            raise ApiError(f"watch {path}: {_text(error)}") from error
 
     def _request(
         self, path: str, parameters: Mapping[str, str], timeout: aiohttp.ClientTimeout
@@ -136,6 +136,10 @@ class Api:
             self._token_read = now
         headers = {"Accept": "application/json", "User-Agent": "gpumem-operator"}
         return headers | {"Authorization": f"Bearer {self._token}"} if self._token else headers
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 async def _raise_for_status(response: aiohttp.ClientResponse) -> None:

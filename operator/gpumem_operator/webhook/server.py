@@ -86,10 +86,12 @@ class AdmissionServer:
     async def _drain(self, runner: web.ServerRunner) -> None:
         """Go on answering until nobody sends any more, then end what is still running."""
         self.stopping = True
-        if self.listening_port is not None:
-            logger.info("Stopping: answering for another %s s", self._drain_seconds)
-            await asyncio.sleep(self._drain_seconds)
-        await runner.cleanup()
+        try:
+            if self.listening_port is not None:
+                logger.info("Stopping: answering for another %s s", self._drain_seconds)
+                await asyncio.sleep(self._drain_seconds)
+        finally:
+            await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -121,11 +123,9 @@ class AdmissionServer:
         if verdict.refusal is not None:
             logger.info("Refused pod %s at /%s: %s", exchange.title, path, verdict.refusal)
         telemetry.count_review(_result(verdict), time.perf_counter() - started)
-        return web.Response(
-            body=response(exchange.uid, verdict),
-            status=404 if row is None else 200,
-            content_type="application/json",
-        )
+        # Never an HTTP error: to the API server that is a failed call, whose text it does not show,
+        # and which it lets pass where the failure policy is Ignore.
+        return web.Response(body=response(exchange.uid, verdict), content_type="application/json")
 
     async def _decide(self, path: str, row: Row, exchange: Exchange) -> Verdict:
         if (exchange.operation, exchange.subresource) != (row.operation, row.subresource):
