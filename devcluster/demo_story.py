@@ -92,7 +92,9 @@ def _before(stage: Stage) -> None:
     _service_account(stage)
     stage.run("apply", "-f", "examples/demo/train.yaml")
     _show_pod(stage, "train")
-    stage.run("delete", "pod", "train", "-n", "research", "--now", show=False)
+    # Nothing on the simulated node would confirm the end of the pod.
+    force = ["--force", "--grace-period=0"]
+    stage.run("delete", "pod", "train", "-n", "research", *force, show=False)
 
 
 def _after(stage: Stage) -> None:
@@ -124,7 +126,11 @@ def _workloads(stage: Stage) -> None:
         r"DECIDED-BY:.metadata.annotations.gpumemory\.dev/summary"
     )
     stage.run("get", "pods", "-n", "research", "-o", f"custom-columns={columns}")
-    _explain("Four replicas of 30Gi fit on 160Gi beside the others; the fifth waits:")
+    _explain(
+        "Four replicas of 36Gi and the pod of 8Gi fit on 160Gi; the fifth replica waits. (The Job",
+        "declares no memory: its pods are limited and charged by the policy's default, and the",
+        "scheduler counts it too where the chart's scheduling.fillResource is Enabled.)",
+    )
     stage.run("get", "events", "-n", "research", "--field-selector=reason=FailedScheduling",
               "-o", "custom-columns=MESSAGE:.message")  # fmt: skip
 

@@ -42,7 +42,7 @@ def test_each_step_shows_what_it_promises() -> None:
         "growt_factor",
         "Insufficient nvidia.com/memory",
         "gpumemorytenant.gpumemory.dev/research",
-        "chargedBytes: 128849018880",
+        "chargedBytes: 154618822656",
     ):
         assert shown in story, f"{shown!r} is missing in:\n{story}"
 
