@@ -1,0 +1,41 @@
+"""The bench is code too: a quick run of all of it, on a real control plane."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.compare import Comparison, Plan
+from bench.load import Load
+from bench.report import Cost, Report
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.mark.cluster
+def test_a_quick_run_fills_every_row(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bench", "--quick", "--output", str(tmp_path)]
+    path = {"PYTHONPATH": f"{REPOSITORY / 'operator'}:{REPOSITORY}"}
+    result = subprocess.run(
+        command, cwd=REPOSITORY, env=os.environ | path, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    found = json.loads((tmp_path / "admission.json").read_text())
+    states = {row["plan"]["state"] for row in found["comparisons"]}
+    assert states == {"up", "up, no policy or tenant", "hung", "stopped"}
+    assert all(row["ratio"] > 0 for row in found["comparisons"])
+    assert len(found["costs"]) == 3
+    assert {"date", "machine", "Kubernetes", "kopf"} <= set(found["machine"])
+    assert "| GPU pod | 32 clients, dry run | up |" in result.stdout
+
+
+def test_the_median_of_the_ratios_counts_and_misses_are_marked() -> None:
+    plan = Plan("GPU pod", Load(1), block=1, cycles=3, target=2.0)
+    found = Comparison(plan, without_ms=1, with_ms=2, ratios=(1.5, 9.0, 2.1), slowest_ms=9)
+    assert (found.ratio, found.good) == (2.1, False)
+    report = Report({"date": "today"}, [found], [Cost("RSS", 59.0, "MiB", 60)])
+    assert "| 2.10 | 1.50 to 9.00 | <= 2: MISSED |" in report.as_markdown()
+    assert "| RSS | 59.00 MiB | <= 60: met |" in report.as_markdown()
