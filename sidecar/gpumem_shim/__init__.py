@@ -31,8 +31,10 @@ class FirstImport:
     ) -> "ModuleSpec | None":
         if name not in FRAMEWORKS:
             return None
-        from gpumem_shim import listener
-
+        try:
+            from gpumem_shim import listener
+        except Exception:
+            return None
         return listener.find_spec(self, name, path, target)
 
 

@@ -1,0 +1,181 @@
+"""A user's program behaves as if the shim were not there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shimmed import SIDECAR, Shimmed, interpreters
+
+MOST_MILLISECONDS = 2.0
+STARTS = 100
+
+
+@pytest.mark.parametrize("version", interpreters())
+def test_the_images_own_customizations_run_as_before(tmp_path: Path, version: str) -> None:
+    container = Shimmed(tmp_path, interpreters()[version])
+    container.module("sitecustomize", "import sys; sys.own = [__name__, __file__]\n")
+    container.module("usercustomize", "import sys; sys.own += [__name__]\n")
+
+    result = container.start(
+        "import sys, sitecustomize; print(sys.own, sitecustomize.__file__ == sys.own[1])"
+    )
+
+    own = str(container.library / "sitecustomize.py")
+    assert result.stderr == ""
+    assert result.stdout in (
+        f"{['sitecustomize', own, 'usercustomize']} True\n",
+        # Where Python itself leaves users' customizations out, for example for root in a venv.
+        f"{['sitecustomize', own]} True\n",
+    )
+
+
+@pytest.mark.parametrize("fault", ["raise ValueError('own')", "import missing_module"])
+def test_an_error_of_the_images_own_is_told_as_before(container: Shimmed, fault: str) -> None:
+    container.module("sitecustomize", fault)
+
+    with_shim = container.start("print('went on')")
+    without = container.start("print('went on')", path=str(container.library))
+
+    assert "sitecustomize" in without.stderr
+    assert (with_shim.stderr, with_shim.stdout, with_shim.returncode) == (
+        without.stderr,
+        without.stdout,
+        without.returncode,
+    )
+
+
+def test_behind_another_sitecustomize_the_users_one_takes_over(container: Shimmed) -> None:
+    # Python runs no usercustomize in a virtual environment.
+    container.python = getattr(sys, "_base_executable", sys.executable)
+    first = container.folder / "first"
+    container.module("sitecustomize", "import torch\n", folder=first)
+
+    container.start("pass", path=f"{first}:{container.shim}:{container.library}")
+
+    assert len(container.states()) == 1
+
+
+def test_two_shims_do_not_hand_on_to_each_other_for_ever(container: Shimmed) -> None:
+    second = container.folder / "second"
+    shutil.copytree(container.shim, second)
+    container.module("sitecustomize", "print('own')")
+
+    path = f"{container.shim}:{second}:{container.shim}:{container.library}"
+    result = container.start("import torch", path=path)
+
+    assert (result.stdout, result.stderr) == ("own\n", "")
+    assert len(container.states()) == 1
+
+
+@pytest.mark.parametrize("flags", [["-S"], ["-E"], ["-I"], ["-s"], ["-O"], ["-X", "utf8"]])
+def test_it_works_or_is_not_there_under_every_flag(container: Shimmed, flags: list[str]) -> None:
+    library = str(container.library)
+    code = f"import sys; sys.path.append({library!r}); import torch; print(torch.__version__)"
+
+    result = container.start(code, *flags)
+
+    assert (result.stdout, result.stderr) == ("2.9.0\n", "")
+    sees_the_shim = flags[0] not in ("-S", "-E", "-I")
+    assert len(container.states()) == sees_the_shim
+
+
+def test_it_works_in_a_virtual_environment(container: Shimmed) -> None:
+    environment = container.folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    container.python = str(environment / "bin" / "python")
+    [packages] = environment.glob("lib/python3.*/site-packages")
+    container.module("tensorflow", "__version__ = '2.20'", folder=packages)
+    container.module("sitecustomize", "print('of the environment')", folder=packages)
+
+    result = container.start("import tensorflow", path=str(container.shim))
+
+    assert (result.stdout, result.stderr) == ("of the environment\n", "")
+    assert len(container.states()) == 1
+
+
+def test_a_framework_keeps_its_loader_and_its_place(container: Shimmed) -> None:
+    code = (
+        "import torch, inspect, importlib\n"
+        "print(type(torch.__loader__).__name__, inspect.getsource(torch).strip())\n"
+        "print(torch.__spec__.loader is torch.__loader__, importlib.reload(torch) is torch)\n"
+    )
+
+    with_shim = container.start(code)
+
+    assert with_shim.stdout == container.start(code, path=str(container.library)).stdout
+    assert len(container.states()) == 1
+
+
+@pytest.mark.parametrize(
+    ("torch", "ending"),
+    [
+        pytest.param("raise ImportError('no CUDA here')", "no CUDA here", id="an error"),
+        pytest.param("raise SystemExit(7)", 7, id="an exit"),
+        pytest.param("raise KeyboardInterrupt", "KeyboardInterrupt", id="an interruption"),
+    ],
+)
+def test_how_a_failing_import_ends_is_not_changed(
+    container: Shimmed, torch: str, ending: str | int
+) -> None:
+    container.module("torch", torch)
+
+    result = container.start("import torch")
+
+    assert ending == result.returncode or str(ending) in result.stderr.splitlines()[-1]
+    assert container.states() == []
+
+
+def test_a_folder_called_torch_is_none(container: Shimmed) -> None:
+    (container.library / "torch.py").unlink()
+    (container.library / "torch").mkdir()
+
+    assert container.start("import torch; print(torch.__path__)").stderr == ""
+
+
+def test_a_framework_that_is_missing_is_missed_as_before(container: Shimmed) -> None:
+    result = container.start("import cupy")
+
+    assert result.stderr.strip().endswith("No module named 'cupy'")
+
+
+@pytest.mark.parametrize("broken", [".", "state.py", "listener.py", "chain.py"])
+def test_half_a_shim_harms_nobody(container: Shimmed, broken: str) -> None:
+    path = container.shim / "gpumem_shim" / broken
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.write_text("this is no Python")
+
+    result = container.start("import torch; print(torch.__version__)")
+
+    assert (result.stdout, result.stderr) == ("2.9.0\n", "")
+
+
+def test_it_costs_little_where_no_framework_is(container: Shimmed) -> None:
+    code = (
+        "import sys, time, os\n"
+        "begin = time.process_time()\n"
+        "import sitecustomize, usercustomize\n"
+        "print((time.process_time() - begin) * 1000)\n"
+        "assert not {'json', 'typing', 'gpumem_shim.state'} & set(sys.modules)\n"
+    )
+    # The least of many is what it costs; everything above is what else the machine did meanwhile.
+    costs = []
+    for _ in range(STARTS):
+        result = container.start(code, "-S")
+        assert result.stderr == ""
+        costs.append(float(result.stdout))
+        if costs[-1] <= MOST_MILLISECONDS:
+            return
+    pytest.fail(f"the shim costs {min(costs):.1f} ms at every start")
+
+
+def test_the_source_of_the_shim_is_what_is_installed(container: Shimmed) -> None:
+    source = SIDECAR / "gpumem_shim" / "state.py"
+
+    assert (container.shim / "gpumem_shim" / "state.py").read_text() == source.read_text()
