@@ -201,8 +201,9 @@ class Installation:
         return [f"--kubeconfig={kubeconfig}", f"--settings={self._settings}", "--bind=127.0.0.1"]
 
     def _uninstall(self) -> None:
+        """`helm uninstall`, and then what the chart did not make."""
         self.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--ignore-not-found")
-        # What was not made by the chart: a Lease would hold up the controller of the next release.
+        # The next release's controller would wait for a Lease that nobody gave back.
         kinds = "leases.coordination.k8s.io,secrets"
         self.cluster.kubectl("delete", kinds, "--all", "-n", NAMESPACE, "--ignore-not-found")
 
