@@ -1,0 +1,70 @@
+"""`helm install`, `helm upgrade` and `helm uninstall` as the documents show them, to the letter."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from devcluster import Cluster
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).parents[2]
+
+
+def shown_in(document: str) -> list[list[str]]:
+    text = (ROOT / document).read_text()
+    return [shlex.split(line)[1:] for line in re.findall(r"^\$ (helm .+)$", text, re.MULTILINE)]
+
+
+def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    install, upgrade, uninstall = shown_in("docs/install.md")
+    assert shown_in("README.md") == [install]
+
+    with Cluster.start() as cluster:
+
+        def names(*kinds: str) -> set[str]:
+            where = ["get", ",".join(kinds), "-n", "gpumem-system", "-o", "name"]
+            found = cluster.kubectl(*where).stdout.split()
+            return {name for name in found if "gpu" in name}
+
+        assert "Next step" in cluster.helm(*install).stdout
+        # The pods go nowhere without a node, but the API server took every manifest.
+        assert len(names("deployments")) == 2
+        assert "REVISION: 2" in cluster.helm(*upgrade).stdout
+        definitions = names("customresourcedefinitions")
+        assert len(definitions) == 2
+
+        cluster.helm(*uninstall)
+
+        assert names("customresourcedefinitions") == definitions
+        assert (
+            names("deployments", "secrets", "clusterroles", "validatingadmissionpolicies") == set()
+        )
+        assert "Next step" in cluster.helm(*install).stdout, "what is left is in the way"
+
+
+def test_pods_of_the_release_would_be_let_in_by_the_restricted_standard() -> None:
+    manifests = "deployments", "-n", "gpumem-system"
+    [install, *_] = shown_in("docs/install.md")
+    with Cluster.start() as cluster:
+        cluster.kubectl("create", "namespace", "gpumem-system")
+        enforce = "pod-security.kubernetes.io/enforce=restricted"
+        cluster.kubectl("label", "namespace", "gpumem-system", enforce)
+        release, _, *flags = install[1:]
+        cluster.helm("install", release, ROOT / "charts" / "gpu-memory-operator", *flags)
+
+        for deployment in cluster.kubectl("get", *manifests, "-o", "name").stdout.split():
+            what = "jsonpath={.status.conditions[?(@.type=='ReplicaFailure')].message}"
+            cluster.kubectl(
+                *("wait", deployment, "-n", "gpumem-system", "--timeout=60s"),
+                "--for=jsonpath={.status.unavailableReplicas}",
+            )
+            failed = cluster.kubectl("get", deployment, "-n", "gpumem-system", "-o", what)
+            assert failed.stdout == ""
+        pods = cluster.kubectl("get", "pods", "-n", "gpumem-system", "-o", "name").stdout.split()
+        assert len(pods) == 4
