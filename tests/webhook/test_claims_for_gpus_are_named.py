@@ -12,7 +12,7 @@ from gpumem_operator.webhook.claims import ClaimReader
 from gpumem_operator.webhook.exchange import Exchange
 from gpumem_operator.webhook.reviewer import Reviewer
 from gpumem_operator.webhook.surroundings import UnreadableError
-from webhook.builders import claim_pod, gpu_pod, namespace, policy, review
+from webhook.builders import claim_pod, cpu_pod, gpu_pod, namespace, policy, review
 
 GPU_CLASS, OTHER_CLASS = "gpu.nvidia.com", "nic.example.com"
 
@@ -135,3 +135,8 @@ async def test_a_gpu_pod_whose_policy_can_not_be_read_is_refused() -> None:
     assert verdict.code == 500
     assert verdict.refusal is not None
     assert "namespace team-a could not be read (connection refused)" in verdict.refusal
+
+
+async def test_a_pod_without_a_gpu_passes_whatever_can_be_read() -> None:
+    reviewer = Reviewer(Around(unreadable=True), None, Values())  # type: ignore[arg-type]
+    assert await reviewer.pod(Exchange.parse(review(cpu_pod()))) == Verdict()

@@ -32,6 +32,8 @@ class ServingCertificate:
     def __init__(self) -> None:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # API servers keep their connections and resume no sessions, so tickets are work for nobody.
+        self.context.num_tickets = 0
         self.loaded = asyncio.Event()
         self._pair: tuple[bytes, bytes] | None = None
 

@@ -11,7 +11,6 @@ arguments that they do not take: 0.16 of 0.48 ms of CPU for each pod.
 import asyncio
 import logging
 import time
-from asyncio import sslproto
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final
 
@@ -28,7 +27,6 @@ logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES: Final = 6 * 2**20
 """The API server takes requests of up to 3 MiB, and sends the stored pod along with an update."""
-READ_BYTES: Final = 32 * 2**10
 KEEP_ALIVE_SECONDS: Final = 180.0
 """The API server drops idle connections after 90 s. It must be the one that closes: a connection
 that ends here while a pod is on its way to it refuses this pod."""
@@ -61,9 +59,6 @@ class AdmissionServer:
 
     async def __call__(self, _: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
         await self._certificate.loaded.wait()
-        # asyncio gives each connection a buffer of 256 KiB, and as much again for each read. An API
-        # server keeps dozens of connections, and a pod has some kilobytes.
-        sslproto.SSLProtocol.max_size = READ_BYTES
         server = web.Server(
             self._serve,
             request_factory=_make_request,

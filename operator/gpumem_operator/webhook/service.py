@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
+from asyncio import sslproto
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 import kopf
 
@@ -22,7 +23,8 @@ from gpumem_operator.webhook.reviewer import Reviewer
 from gpumem_operator.webhook.server import AdmissionServer
 from gpumem_operator.webhook.surroundings import Copies, SurroundingsReader
 
-logger = logging.getLogger(__name__)
+READ_BYTES: Final = 16 * 2**10
+"""The largest TLS record."""
 
 
 async def serve(flags: Flags, values: Values) -> None:
@@ -30,6 +32,9 @@ async def serve(flags: Flags, values: Values) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # kopf has a line for each pod that passes. Ours are one for each refusal, and kopf's errors.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    # asyncio gives each TLS connection a buffer of 256 KiB, and as much again for each read. An API
+    # server keeps dozens of connections, and a pod has some kilobytes.
+    sslproto.SSLProtocol.max_size = READ_BYTES
     try:
         connection = connection_of(flags.kubeconfig)
     except ConnectionConfigError as error:
