@@ -31,7 +31,9 @@ def _summary(declarations: Declarations, decider: Decider) -> str:
 
 def _row_in_words(row: Declaration) -> str:
     gpus = row.container.gpu_count
-    count = f"{gpus} GPU{'' if gpus == 1 else 's'}"
+    count = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
     if row.limit_bytes is None:
         return f"{row.container.name} {count}, no limit"
-    return f"{row.container.name} {format_bytes(row.limit_bytes)} on each of {count} ({row.source})"
+    limit = format_bytes(row.limit_bytes)
+    where = f"each of {count}" if gpus > 1 else count
+    return f"{row.container.name} {limit} on {where} ({row.source})"

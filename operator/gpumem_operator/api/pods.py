@@ -71,6 +71,15 @@ class ContainerFacts:
     def path(self) -> str:
         return f"spec.{self.kind}[{self.name}]"
 
+    @property
+    def mounts(self) -> tuple[Mapping[str, Any], ...]:
+        """Mounts of its author's volumes; those of ours are decided anew."""
+        return tuple(
+            mount
+            for mount in self.raw.get("volumeMounts") or ()
+            if mount.get("name") not in names.OUR_VOLUMES
+        )
+
     @cached_property
     def sees_devices(self) -> bool:
         """Whether its NVIDIA_VISIBLE_DEVICES could give it GPUs that it does not ask for."""

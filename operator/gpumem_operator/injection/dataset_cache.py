@@ -27,8 +27,5 @@ def mount(cache: DatasetCache) -> Mapping[str, Any]:
 def obstacle(container: ContainerFacts, cache: DatasetCache) -> str | None:
     """Why the container does not get the cache, for people: data that it has there comes first."""
     path = normal(cache.mount_path)
-    taken = any(
-        mount.get("name") != names.DATASET_VOLUME and normal(mount.get("mountPath") or "") == path
-        for mount in container.raw.get("volumeMounts") or ()
-    )
+    taken = any(normal(mount.get("mountPath") or "") == path for mount in container.mounts)
     return f"it mounts a volume of its own at {path}: no dataset cache there" if taken else None

@@ -24,7 +24,7 @@ def obstacle(
     name = names.PYTHON_PATH_ENV
     if environment.has(name) and environment.literal(name) is None:
         return f"{name} comes from a reference, which can not be extended: the shim is left out"
-    for mount in container.raw.get("volumeMounts") or ():
+    for mount in container.mounts:
         # The runtime makes the folders to mount ours on: in there it could not, and would fail.
         fixed = bool(mount.get("readOnly")) or mount.get("name") in read_only_volumes
         path = mount.get("mountPath") or ""
@@ -41,6 +41,7 @@ def variables(target: Target, environment: Environment) -> Variables:
     wanted: list[Own | Setting] = [
         Own(names.CONTAINER_ENV, target.container.name),
         Own(names.RESERVE_BYTES_ENV, str(target.spec.limits.context_reserve_bytes)),
+        Own(names.TENSORFLOW_MODE_ENV, target.spec.frameworks.tensorflow.mode),
     ]
     if target.processes_per_gpu > 1:
         wanted.append(Own(names.PROCESSES_PER_GPU_ENV, str(target.processes_per_gpu)))
