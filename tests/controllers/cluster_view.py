@@ -1,0 +1,75 @@
+"""Looking at a cluster, and waiting for what others will do there."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from controllers.stored import Raw
+from devcluster import Cluster
+
+WAIT = "--timeout=60s"
+T = TypeVar("T")
+
+
+class View:
+    """kubectl for tests, as the administrator."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def create(self, *objects: Raw) -> None:
+        for found in objects:
+            metadata = {
+                key: value
+                for key, value in found["metadata"].items()
+                if key in ("name", "namespace", "labels", "annotations")
+            }
+            spec = {key: value for key, value in found["spec"].items() if value != []}
+            body = {**found, "metadata": metadata, "spec": spec}
+            body.pop("status", None)
+            self.cluster.kubectl("create", "-f", "-", input=json.dumps(body))
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> Raw:
+        answer = self.cluster.kubectl("get", kind, name, "-n", namespace, "-o", "json")
+        found: Raw = json.loads(answer.stdout)
+        return found
+
+    def everything(self, kinds: str) -> list[Raw]:
+        answer = self.cluster.kubectl("get", kinds, "-A", "-o", "json")
+        items: list[Raw] = json.loads(answer.stdout)["items"]
+        return items
+
+    def wait(self, what: str, path: str, value: str, namespace: str = "default") -> None:
+        """Until the field at a JSON path has the value."""
+        condition = f"--for=jsonpath={{{path}}}={value}"
+        self.cluster.kubectl("wait", what, condition, "-n", namespace, WAIT)
+
+    def wait_for_label(self, pod: str, value: str, namespace: str) -> None:
+        self.wait(f"pod/{pod}", r".metadata.labels.gpumemory\.dev/managed", value, namespace)
+
+    def patch(self, what: str, body: Any, *more: str, namespace: str = "default") -> None:
+        text = json.dumps(body)
+        kind = "json" if isinstance(body, list) else "merge"
+        self.cluster.kubectl("patch", what, f"--type={kind}", "-p", text, "-n", namespace, *more)
+
+    def end(self, pod: str, phase: str, namespace: str) -> None:
+        """Say that the pod has finished, as a kubelet would."""
+        body = {"status": {"phase": phase}}
+        self.patch(f"pod/{pod}", body, "--subresource=status", namespace=namespace)
+
+    def until(self, look: Callable[[], T | None]) -> T:
+        """What `look` finds, once it finds something; for what kubectl can not wait for."""
+        deadline = time.monotonic() + 60
+        while not (found := look()):
+            assert time.monotonic() < deadline, "waited for 60 s"
+            time.sleep(0.2)
+        return found
+
+    def admit(self, namespace: str) -> None:
+        """Let admission and the controller care for the namespace."""
+        self.cluster.kubectl("label", "namespace", namespace, "gpumemory.dev/ignore-")
+
+    def try_kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.cluster.kubectl(*arguments, check=False)
