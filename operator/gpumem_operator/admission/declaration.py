@@ -24,6 +24,8 @@ class Declaration:
     source: Source
     limit_bytes: int | None
     """Per GPU, in whole MiB; None for WholeGPU."""
+    place: str = ""
+    """Path of the field that declares it; empty where the author declared nothing."""
     fills_resource: bool = False
     """Whether the memory resource is written into the container, which declared another way."""
 
@@ -36,6 +38,14 @@ class Declaration:
     def total_bytes(self) -> int | None:
         """Over all GPUs of the container."""
         return None if self.limit_bytes is None else self.limit_bytes * self.container.gpu_count
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A limit per GPU from an annotation of the pod."""
+
+    amount_bytes: int
+    place: str
 
 
 @dataclass(frozen=True)
@@ -87,28 +97,35 @@ def declare(
             violations.append(_memory_without_gpu(container, memory_resource))
         if not (container.gpu_count or container.sees_devices):
             continue
-        violations.extend(_disagreement(container, memory_resource, annotated=limit))
-        row = _row(container, limit, limits=limits, exclusive_resources=exclusive_resources)
-        violations.extend(_no_amount(row, memory_resource))
-        violations.extend(_more_than_profile(row, memory_resource))
-        if limits is not None:
-            out_of_bounds.extend(_out_of_bounds(row, limits, memory_resource))
+        row = _written(container, limit, memory_resource)
+        if row is None:
+            row = _implied(container, limits, exclusive_resources=exclusive_resources)
+        else:
+            violations.extend(_disagreement(row, limit))
+            violations.extend(_no_amount(row))
+            violations.extend(_more_than_profile(row))
+            if limits is not None:
+                out_of_bounds.extend(_out_of_bounds(row, limits))
         rows.append(row)
     return Declarations(tuple(rows), (*facts.violations, *violations), tuple(out_of_bounds))
 
 
-def _row(
-    container: ContainerFacts,
-    annotated: int | None,
-    *,
-    limits: Limits | None,
-    exclusive_resources: frozenset[str],
-) -> Declaration:
+def _written(
+    container: ContainerFacts, annotated: Annotated | None, memory_resource: str
+) -> Declaration | None:
+    """What the author declared: `min`, `max` and the profile judge it."""
     if container.memory_bytes is not None and container.gpu_count:
         per_gpu = floor_to_mib(container.memory_bytes // container.gpu_count)
-        return Declaration(container, "Resource", per_gpu)
+        return Declaration(container, "Resource", per_gpu, _place(container, memory_resource))
     if annotated is not None:
-        return Declaration(container, "Annotation", floor_to_mib(annotated))
+        limit = floor_to_mib(annotated.amount_bytes)
+        return Declaration(container, "Annotation", limit, annotated.place)
+    return None
+
+
+def _implied(
+    container: ContainerFacts, limits: Limits | None, *, exclusive_resources: frozenset[str]
+) -> Declaration:
     if container.profile_bytes is not None:
         return Declaration(container, "Profile", container.profile_bytes)
     default = limits.default_bytes if limits else None
@@ -118,9 +135,9 @@ def _row(
     return Declaration(container, "WholeGPU", None)
 
 
-def _annotations(facts: PodFacts) -> tuple[dict[str, int], list[Violation]]:
-    """Limit per GPU by container, from the pod's annotations; the container's own one wins."""
-    limits: dict[str, int] = {}
+def _annotations(facts: PodFacts) -> tuple[dict[str, Annotated], list[Violation]]:
+    """Limits by container, from the pod's annotations; the container's own one wins."""
+    limits: dict[str, Annotated] = {}
     violations: list[Violation] = []
     prefix = names.container_limit_annotation("")
     able = {c.name: c for c in facts.containers if c.gpu_count or c.sees_devices}
@@ -136,9 +153,9 @@ def _annotations(facts: PodFacts) -> tuple[dict[str, int], list[Violation]]:
         if key == names.LIMIT_ANNOTATION:
             if not able:
                 violations.append(Violation(path, "no container of the pod asks for a GPU"))
-            limits = dict.fromkeys(able, amount)
+            limits = {name: Annotated(amount, f"{path} for container {name}") for name in able}
         elif key.removeprefix(prefix) in able:
-            limits[key.removeprefix(prefix)] = amount
+            limits[key.removeprefix(prefix)] = Annotated(amount, path)
         else:
             violations.append(Violation(path, _no_such_container(facts, key.removeprefix(prefix))))
     return limits, violations
@@ -158,58 +175,49 @@ def _no_such_container(facts: PodFacts, name: str) -> str:
 
 def _memory_without_gpu(container: ContainerFacts, memory_resource: str) -> Violation:
     return Violation(
-        f'{container.path}.resources.limits["{memory_resource}"]',
+        _place(container, memory_resource),
         f"{container.memory_text} of GPU memory without a GPU: add nvidia.com/gpu (or a MIG "
         "resource) to the limits of the same container, or remove the memory",
     )
 
 
-def _disagreement(
-    container: ContainerFacts, memory_resource: str, *, annotated: int | None
-) -> Iterator[Violation]:
-    total = container.memory_bytes
-    if total is None or annotated is None or not container.gpu_count:
-        return
-    if floor_to_mib(annotated) == floor_to_mib(total // container.gpu_count):
-        return
-    yield Violation(
-        f'{container.path}.resources.limits["{memory_resource}"]',
-        f"{_both_forms(total, container.gpu_count)}, but the pod's annotation says "
-        f"{format_bytes(annotated)} per GPU: keep one of them",
-    )
-
-
-def _no_amount(row: Declaration, memory_resource: str) -> Iterator[Violation]:
-    """Drivers count in MiB; a declaration of less would be charged nothing and limit nothing."""
-    if row.source in ("Resource", "Annotation") and (row.limit_bytes or 0) < MIB:
+def _disagreement(row: Declaration, annotated: Annotated | None) -> Iterator[Violation]:
+    if annotated is not None and floor_to_mib(annotated.amount_bytes) != row.limit_bytes:
         yield Violation(
-            _path(row, memory_resource),
+            row.place,
+            f"{_words(row)}, but the pod's annotation says "
+            f"{format_bytes(annotated.amount_bytes)} per GPU: keep one of them",
+        )
+
+
+def _no_amount(row: Declaration) -> Iterator[Violation]:
+    """Drivers count in MiB; a declaration of less would be charged nothing and limit nothing."""
+    if (row.limit_bytes or 0) < MIB:
+        yield Violation(
+            row.place,
             f"{_words(row)}, less than 1Mi: declare more, or remove the declaration",
         )
 
 
-def _out_of_bounds(row: Declaration, limits: Limits, memory_resource: str) -> Iterator[Violation]:
-    """`min` and `max` judge what somebody declared, not profiles and not the default."""
-    limit = row.limit_bytes
-    if row.source not in ("Resource", "Annotation") or limit is None or limit < MIB:
+def _out_of_bounds(row: Declaration, limits: Limits) -> Iterator[Violation]:
+    limit = row.limit_bytes or 0
+    if limit < MIB:
         return
     if limit < floor_to_mib(limits.min_bytes):
         bound = f"less than the least limit per GPU, {format_bytes(limits.min_bytes)}"
         hint = _did_you_mean_a_total(row, limits)
-        yield Violation(_path(row, memory_resource), f"{_words(row)}, {bound}{hint}")
+        yield Violation(row.place, f"{_words(row)}, {bound}{hint}")
     elif limits.max_bytes is not None and limit > limits.max_bytes:
         bound = f"more than the largest limit per GPU, {format_bytes(limits.max_bytes)}"
         hint = _did_you_mean_per_gpu(row, limits)
-        yield Violation(_path(row, memory_resource), f"{_words(row)}, {bound}{hint}")
+        yield Violation(row.place, f"{_words(row)}, {bound}{hint}")
 
 
-def _more_than_profile(row: Declaration, memory_resource: str) -> Iterator[Violation]:
+def _more_than_profile(row: Declaration) -> Iterator[Violation]:
     profile = row.container.profile_bytes
-    if profile is None or row.limit_bytes is None or row.limit_bytes <= profile:
-        return
-    if row.source in ("Resource", "Annotation"):
+    if profile is not None and (row.limit_bytes or 0) > profile:
         yield Violation(
-            _path(row, memory_resource),
+            row.place,
             f"{_words(row)}, more than a slice of {_smallest_slice(row.container)} has, "
             f"{format_bytes(profile)}",
         )
@@ -219,10 +227,8 @@ def _smallest_slice(container: ContainerFacts) -> str:
     return min(container.gpus, key=lambda request: request.profile_bytes or 0).resource
 
 
-def _path(row: Declaration, memory_resource: str) -> str:
-    if row.source == "Resource":
-        return f'{row.container.path}.resources.limits["{memory_resource}"]'
-    return f'metadata.annotations["{names.LIMIT_ANNOTATION}"] for container {row.container.name}'
+def _place(container: ContainerFacts, memory_resource: str) -> str:
+    return f'{container.path}.resources.limits["{memory_resource}"]'
 
 
 def _words(row: Declaration) -> str:

@@ -9,7 +9,7 @@ container is counted like everybody else, and admission refuses the name.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from gpumem_operator import names
@@ -54,13 +54,12 @@ class ContainerFacts:
     """The memory resource in its limits: the total over its GPUs. None where it has none."""
     memory_text: str
     """The same as its author wrote it."""
+    gpu_count: int
+    sees_devices: bool
+    """Whether its NVIDIA_VISIBLE_DEVICES could give it GPUs that it does not ask for."""
     raw: Mapping[str, Any] = field(repr=False)
 
-    @cached_property
-    def gpu_count(self) -> int:
-        return sum(request.count for request in self.gpus)
-
-    @cached_property
+    @property
     def profile_bytes(self) -> int | None:
         """Memory of the smallest of its MIG slices; None where one of its GPUs is a card."""
         sizes = [request.profile_bytes for request in self.gpus]
@@ -79,11 +78,6 @@ class ContainerFacts:
             for mount in self.raw.get("volumeMounts") or ()
             if mount.get("name") not in names.OUR_VOLUMES
         )
-
-    @cached_property
-    def sees_devices(self) -> bool:
-        """Whether its NVIDIA_VISIBLE_DEVICES could give it GPUs that it does not ask for."""
-        return any(_gives_devices(entry) for entry in self.raw.get("env") or ())
 
 
 @dataclass(frozen=True)
@@ -243,14 +237,14 @@ def _container(
         gpus=tuple(gpus),
         memory_bytes=memory,
         memory_text=str(limits.get(memory_resource, "")),
+        gpu_count=sum(request.count for request in gpus),
+        sees_devices=any(_gives_devices(entry) for entry in raw.get("env") or ()),
         raw=raw,
     )
 
 
 def _is_read_only(kind: str, source: Any) -> bool:
-    return kind in _READ_ONLY_SOURCES or (
-        isinstance(source, Mapping) and bool(source.get("readOnly"))
-    )
+    return kind in _READ_ONLY_SOURCES or (isinstance(source, dict) and bool(source.get("readOnly")))
 
 
 def _gives_devices(entry: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ zero or not whole is an error with a message for people, never a rounded number.
 
 import re
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Final
 
 LARGEST_BYTES: Final = 2**63 - 1
@@ -37,7 +38,11 @@ def parse_bytes(value: object) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise QuantityError(f"{value!r} is not a quantity: write for example {EXAMPLE}")
-    text = str(value)
+    return _parse(str(value))
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> int:
     match = _FORM.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         raise QuantityError(f"{text[:64]!r} is not a quantity{_hint(text)}")
@@ -87,6 +92,7 @@ def whole_number(text: str) -> int | None:
     return int(text) if fits else None
 
 
+@lru_cache(maxsize=64)
 def canonical(text: str) -> str:
     """The quantity as the API server stores it: `0.5` becomes `500m`, `1024Mi` becomes `1Gi`.
 

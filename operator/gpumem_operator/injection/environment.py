@@ -164,42 +164,35 @@ def resolve(
         removed |= part.removed
         added.extend(part.added)
         for variable in part.wanted:
-            value = _value(variable, environment, existing)
-            if value is None:
-                if environment.unreadable(variable.name):
-                    warnings.append(_kept_unread(variable.name))
-                continue
-            if isinstance(variable, Cap) and environment.unreadable(variable.name):
-                warnings.append(_replaced_unread(variable.name, value))
-            values[variable.name] = value
-            if not environment.has(variable.name) and not isinstance(variable, Own):
+            if isinstance(variable, Own):
+                values[variable.name] = variable.value
+            elif not environment.has(variable.name):
+                values[variable.name] = variable.value
                 added.append(variable.name)
+            else:
+                theirs = environment.readable(variable.name)
+                if theirs is None:
+                    warnings.append(_unread(variable))
+                value = _beside(variable, theirs, existing)
+                if value is not None:
+                    values[variable.name] = value
     if added:
         values[names.INJECTED_ENV] = ",".join(added)
     return Resolved(values, frozenset(removed - set(values)), tuple(added), tuple(warnings))
 
 
-def _value(variable: Variable, environment: Environment, existing: ExistingEnv) -> str | None:
-    """The value that the variable gets, or None where the author's entry stays as it is."""
-    if isinstance(variable, Own) or not environment.has(variable.name):
-        return variable.value
-    theirs = environment.readable(variable.name)
+def _beside(variable: Setting | Cap, theirs: str | None, existing: ExistingEnv) -> str | None:
+    """The value beside the author's (None: a reference), or None where that one stays."""
     if isinstance(variable, Cap):
         return variable.value if theirs is None else variable.lower(theirs)
-    if theirs is None or existing != "Override":
-        return None
-    return variable.value
+    return variable.value if theirs is not None and existing == "Override" else None
 
 
-def _kept_unread(name: str) -> str:
-    return f"{name} comes from a reference that admission can not read; it stays as it is"
-
-
-def _replaced_unread(name: str, value: str) -> str:
-    return (
-        f"{name} comes from a reference that admission can not read; it is a cap, so it is "
-        f"replaced by {value}"
-    )
+def _unread(variable: Setting | Cap) -> str:
+    fate = "it stays as it is"
+    if isinstance(variable, Cap):
+        fate = f"it is a cap, so it is replaced by {variable.value}"
+    return f"{variable.name} comes from a reference that admission can not read; {fate}"
 
 
 def edit(entries: Iterable[EnvEntry], resolved: Resolved) -> list[EnvEntry]:
