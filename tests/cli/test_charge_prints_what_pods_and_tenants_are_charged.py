@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from objects import GIB, container, namespace, pod, policy, tenant, workload
+
+from cli_objects import GIB, container, namespace, pod, policy, tenant, workload
 
 
 def charged(result: Any) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from objects import container, namespace, pod, policy, workload
+
+from cli_objects import container, namespace, pod, policy, workload
 
 
 def environment(rendered: dict[str, Any]) -> dict[str, str]:

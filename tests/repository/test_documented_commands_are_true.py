@@ -48,5 +48,5 @@ def test_a_shown_command_works(document: str, command: str) -> None:
 
 def test_every_make_target_of_the_readme_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"\bmake ([a-z]+)\b", (ROOT / "README.md").read_text()):
+    for target in re.findall(r"[`$] ?make ([a-z]+)\b", (ROOT / "README.md").read_text()):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
