@@ -248,6 +248,8 @@ def _is_read_only(kind: str, source: Any) -> bool:
 
 
 def _gives_devices(entry: Mapping[str, Any]) -> bool:
-    return entry.get("name") == names.VISIBLE_DEVICES_ENV and (
-        bool(entry.get("valueFrom")) or (entry.get("value") or "") not in NO_DEVICES
+    # A reference has no value, and an empty value is stored as none: both may give devices.
+    return (
+        entry.get("name") == names.VISIBLE_DEVICES_ENV
+        and (entry.get("value") or "") not in NO_DEVICES
     )

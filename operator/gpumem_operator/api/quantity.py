@@ -99,7 +99,7 @@ def canonical(text: str) -> str:
     Raises QuantityError. Source: Quantity.CanonicalizeBytes of k8s.io/apimachinery.
     """
     match = _FORM.fullmatch(text) if len(text) <= 64 else None
-    if match is None or match["sign"] == "-":
+    if match is None or match["sign"]:
         raise QuantityError(f"{text[:64]!r} is not a quantity: write for example 500m or 96Mi")
     scale = _scale(match["suffix"], match["exponent"])
     amount = _EXACT.multiply(Decimal(match["number"]), scale)
