@@ -6,6 +6,7 @@ understand must not look like a policy that is not there.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -77,7 +78,7 @@ def policy_record(raw: Mapping[str, Any], *, strict: bool = False) -> PolicyReco
         namespace=metadata.get("namespace") or "default",
         name=name,
         uid=metadata.get("uid") or "",
-        created=metadata.get("creationTimestamp") or "",
+        created=_as_written(metadata.get("creationTimestamp")),
         generation=metadata.get("generation") or 0,
         spec=spec,
         problem=problem,
@@ -124,6 +125,13 @@ def tenants_of(
         if tenant.spec is None or tenant.spec.namespace_selector.matches(namespace.labels)
     ]
     return tuple(sorted(chosen, key=lambda tenant: tenant.name))
+
+
+def _as_written(time: object) -> str:
+    """The text of a time: a YAML file that does not quote it has a datetime there."""
+    if isinstance(time, datetime):
+        return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return str(time) if time else ""
 
 
 def describe_validation_error(error: ValidationError, *, at: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+import yaml
 
 from builders import (
     OLD,
@@ -29,7 +30,13 @@ from builders import (
 from gpumem_operator import names
 from gpumem_operator.admission.review import review_pod
 from gpumem_operator.admission.selection import policy_for
-from gpumem_operator.api.records import PolicyRecord, TenantRecord, tenant_record, tenants_of
+from gpumem_operator.api.records import (
+    PolicyRecord,
+    TenantRecord,
+    policy_record,
+    tenant_record,
+    tenants_of,
+)
 from gpumem_operator.api.values import Values
 
 
@@ -78,6 +85,14 @@ class TestSelection:
         pods: list[dict[str, str]] = [{}, {"k": "a"}, {"k": "b"}, {"k": "c"}]
         found = [labels for labels in pods if policy_for(labels, [record])]
         assert sorted(map(str, found)) == sorted(map(str, chosen))
+
+    def test_an_exported_policy_is_as_old_as_its_file_says(self) -> None:
+        """YAML reads a time that is not quoted as a time."""
+        text = "metadata: {name: exported, namespace: ml, creationTimestamp: 2025-01-01T00:00:00Z}"
+        exported = policy_record({**yaml.safe_load(text), "spec": {}})
+        assert exported.created == "2025-01-01T00:00:00Z"
+        for some in permutations([exported, policy("a"), policy("b", created="")]):
+            assert policy_for({}, some) is exported
 
     def test_the_label_says_which_one_it_was(self) -> None:
         stored = admitted(pod(), policy("a", priority=1), policy("b", priority=2))
