@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gpumem_operator import names
-from gpumem_operator.api.pods import ContainerFacts, PodFacts
+from gpumem_operator.api.pods import ContainerFacts, PodFacts, Source
 from gpumem_operator.api.policy import Limits
 from gpumem_operator.api.quantity import MIB, QuantityError, floor_to_mib, format_bytes, parse_bytes
 from gpumem_operator.api.violation import Violation
-from gpumem_operator.ledger.charge import Source
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,9 @@ from gpumem_operator.api.violation import Violation
 ContainerKind = Literal["containers", "initContainers", "ephemeralContainers"]
 KINDS: Final[tuple[ContainerKind, ...]] = ("initContainers", "containers", "ephemeralContainers")
 
+Source = Literal["Resource", "Annotation", "Profile", "Policy", "WholeGPU"]
+"""Where a container's limit comes from, in the order in which it is looked for."""
+
 NO_DEVICES: Final = frozenset({"void", "none"})
 """Values of NVIDIA_VISIBLE_DEVICES that give a container no GPU."""
 

@@ -1,8 +1,8 @@
 """The declaration, frozen into the container: from creation on only this and resources count."""
 
 from gpumem_operator import names
+from gpumem_operator.api.pods import Source
 from gpumem_operator.injection.environment import Environment, Own, Variables
-from gpumem_operator.ledger.charge import Source
 
 
 def variables(source: Source, frozen_bytes: int | None, environment: Environment) -> Variables:

@@ -8,16 +8,13 @@ GPU counts for).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from gpumem_operator import names
-from gpumem_operator.api.pods import ContainerFacts, PodFacts, env_value, gather
+from gpumem_operator.api.pods import ContainerFacts, PodFacts, Source, env_value, gather
 from gpumem_operator.api.quantity import floor_to_mib, whole_number
 from gpumem_operator.api.tenant import Quota
 from gpumem_operator.api.values import Values
-
-Source = Literal["Resource", "Annotation", "Profile", "Policy", "WholeGPU"]
-"""Where a container's limit comes from, in the order in which it is looked for."""
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
