@@ -5,7 +5,8 @@ change a certificate, and finds each patch by comparing pods. This one refuses w
 know, changes certificates in place, and answers with the operations that the core planned.
 
 It calls the registered handlers itself. kopf's function would prepare a memo, a diff and thirty
-arguments that they do not take: 0.16 of 0.48 ms of CPU for each pod.
+arguments that they do not take: a third of the CPU of an admission (1.06 instead of 0.69 ms for a
+pod, side by side on a busy machine).
 """
 
 import asyncio
