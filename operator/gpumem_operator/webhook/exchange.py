@@ -6,11 +6,12 @@ and the response is made from it.
 """
 
 import base64
-import json
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Self
+
+import orjson
 
 from gpumem_operator.admission.verdict import Verdict
 
@@ -39,7 +40,7 @@ class Exchange:
     def parse(cls, body: bytes) -> Self:
         """Raises BadReviewError with a sentence that names what is wrong."""
         try:
-            review = json.loads(body)
+            review = orjson.loads(body)
         except ValueError as error:
             raise BadReviewError(f"the body is not JSON: {error}") from None
         if not isinstance(review, dict) or review.get("kind") != REVIEW_KIND:
@@ -75,9 +76,6 @@ current: ContextVar[Exchange] = ContextVar("current")
 """The exchange that the running handler belongs to."""
 
 
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-
 def response(uid: str, verdict: Verdict) -> bytes:
     """The body of the answer."""
     answer: dict[str, Any] = {"uid": uid, "allowed": verdict.refusal is None}
@@ -86,8 +84,8 @@ def response(uid: str, verdict: Verdict) -> bytes:
     if verdict.refusal is not None:
         answer["status"] = {"message": verdict.refusal, "code": verdict.code}
     elif verdict.operations:
-        patch = _encode(verdict.operations).encode()
+        patch = orjson.dumps(verdict.operations)
         answer["patch"] = base64.b64encode(patch).decode("ascii")
         answer["patchType"] = "JSONPatch"
     review = {"apiVersion": REVIEW_API_VERSION, "kind": REVIEW_KIND, "response": answer}
-    return _encode(review).encode()
+    return orjson.dumps(review)
