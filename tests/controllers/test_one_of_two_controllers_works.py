@@ -2,14 +2,18 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from controllers.cluster_view import View
 from controllers.stored import policy
 from devcluster.installation import Installation
+from devcluster.roleprocess import SOURCES
 
 pytestmark = pytest.mark.cluster
 
@@ -56,3 +60,37 @@ def test_the_standby_takes_over_within_seconds_when_the_leader_is_told_to_end(
     view.wait("gpumemorypolicy/training", ".status.observedGeneration", "1", namespace)
     controllers.start_controller()
     assert leaders(controllers) == [1 - leader]
+
+
+def test_a_process_that_lost_its_lease_ends_with_an_error(
+    controllers: Installation, view: View, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.touch()
+    flags = {
+        "role": "controller",
+        "settings": settings,
+        "namespace": "default",
+        "lease": "contested",
+        "kubeconfig": controllers.cluster.kubeconfig,
+        "bind": "127.0.0.1",
+        "health-port": 0,
+    }
+    command = [sys.executable, "-m", "gpumem_operator"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    with subprocess.Popen(
+        [*command, *(f"--{name}={value}" for name, value in flags.items())],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            view.until(lambda: view.try_kubectl("get", "lease", "contested").returncode == 0)
+            view.patch("lease/contested", {"spec": {"holderIdentity": "thief"}})
+            _, log = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 1
+    assert "thief took it" in log
+    assert "Traceback" not in log
+    view.cluster.kubectl("delete", "lease", "contested")

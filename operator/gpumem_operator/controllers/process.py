@@ -22,12 +22,14 @@ def run(flags: Flags, values: Values) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # kopf tells about every connection; what goes wrong there comes as warnings.
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    status = 0
     try:
         asyncio.run(_run(options))
-    except LeadershipLost as error:
-        _LOG.error("%s: this process ends, and the next one starts from nothing", error)
-        return 1
-    return 0
+    except* LeadershipLost as lost:
+        for error in lost.exceptions:
+            _LOG.error("%s: this process ends, and the next one starts from nothing", error)
+        status = 1
+    return status
 
 
 async def _run(options: ControllerOptions) -> None:

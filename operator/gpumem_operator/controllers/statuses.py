@@ -62,26 +62,29 @@ class StatusWorker:
             namespaces = await self._changed.take(settle=self._periods.settle)
             with RECONCILE_SECONDS.labels("status").time():
                 failed = await self._reconcile(namespaces)
-            if failed:
-                self._changed.add(*failed)
+            self._changed.add(*failed)
+            if any(not overtaken for overtaken in failed.values()):
                 await asyncio.sleep(self._periods.retry)
 
-    async def _reconcile(self, namespaces: Iterable[str]) -> set[str]:
-        """Bring the statuses up to date that depend on these namespaces; returns what failed."""
-        failed: set[str] = set()
+    async def _reconcile(self, namespaces: Iterable[str]) -> dict[str, bool]:
+        """Bring the statuses up to date that depend on these namespaces.
+
+        Returns which of them to do again, and of each whether it was merely overtaken.
+        """
+        failed: dict[str, bool] = {}
         for namespace in sorted(namespaces):
             surroundings = self._surroundings(namespace)
             for entry in self._cache.policies_of(namespace):
                 with attempt("status", f"policy {namespace}/{entry.record.name}") as outcome:
                     await self._reconcile_policy(entry, surroundings)
                 if outcome.failed:
-                    failed.add(namespace)
+                    failed[namespace] = failed.get(namespace, True) and outcome.overtaken
         # Any namespace may have come to a tenant, or gone; sums are cheap, charges are kept.
         for _, row in list(self._cache.tenants.rows()):
             with attempt("status", f"tenant {row.value.record.name}") as outcome:
                 await self._reconcile_tenant(row.value)
             if outcome.failed:
-                failed.add(_NO_NAMESPACE)
+                failed[_NO_NAMESPACE] = failed.get(_NO_NAMESPACE, True) and outcome.overtaken
         SLIPPED_PODS.set(
             sum(
                 row.value.gpu and not row.value.handled and not row.value.finished

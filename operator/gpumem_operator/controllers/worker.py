@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gpumem_operator.kube.api import ApiError, Conflict
@@ -15,9 +15,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class Outcome:
-    """Whether one piece of work succeeded; known after its block."""
+    """How one piece of work ended; known after its block."""
 
-    failed: bool = field(default=False)
+    failed: bool = False
+    """It has to be done again."""
+    overtaken: bool = False
+    """It failed only because somebody else wrote first: doing it again needs no pause."""
 
 
 @contextmanager
@@ -33,7 +36,7 @@ def attempt(controller: str, what: str) -> Iterator[Outcome]:
         raise
     except Conflict as error:
         # Somebody was faster. The watch brings what they wrote, and the work is done again.
-        outcome.failed = True
+        outcome.failed = outcome.overtaken = True
         _LOG.debug("%s: %s: %s", controller, what, error)
     except ApiError as error:
         outcome.failed = True
