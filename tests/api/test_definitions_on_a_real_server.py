@@ -116,6 +116,7 @@ TENANT_STATUS = {
         for kind in ("Ready", "WithinQuota")
     ],
     "chargedBytes": 1024,
+    "readable": {"charged": "1Ki"},
 }
 
 
@@ -171,7 +172,7 @@ def test_the_status_of_a_tenant_is_written_apart_and_shown(api_server: Cluster) 
         shown = columns_of(api_server, "gmt", "shown")
         shown.pop("AGE")
         assert shown == {
-            "NAME": "shown", "LIMIT": "160Gi", "CHARGED": "1024", "QUEUED": "",
+            "NAME": "shown", "LIMIT": "160Gi", "CHARGED": "1Ki", "QUEUED": "",
             "ONEXCEEDED": "Queue", "READY": "True", "WITHINQUOTA": "True",
         }  # fmt: skip
         both = api_server.kubectl("get", names.CATEGORY, "-o", "name").stdout

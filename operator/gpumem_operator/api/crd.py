@@ -97,9 +97,9 @@ TENANT: Final = Kind(
     status=TenantStatus,
     columns=(
         Column("Limit", ".spec.quota.limit"),
-        Column("Charged", ".status.chargedBytes", "integer", "Charged to its pods, in bytes."),
-        Column("Queued", ".status.queuedBytes", "integer", "Asked for by waiting pods, in bytes."),
-        Column("Used", ".status.usedBytes", "integer", "Measured, in bytes.", wide=True),
+        Column("Charged", ".status.readable.charged", description="Charged to its pods."),
+        Column("Queued", ".status.readable.queued", description="Asked for by waiting pods."),
+        Column("Used", ".status.readable.used", description="Measured.", wide=True),
         Column("OnExceeded", ".spec.quota.onExceeded"),
         Column("Ready", _condition("Ready")),
         Column("WithinQuota", _condition("WithinQuota")),

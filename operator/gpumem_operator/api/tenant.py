@@ -76,6 +76,20 @@ class TopPod(Model):
     """What it was measured to hold, in bytes. Absent: unknown."""
 
 
+Readable = Annotated[str, Field(max_length=32)]
+
+
+class TenantAmounts(Model):
+    """The byte fields of the status as quantities, for people and for `kubectl get`."""
+
+    charged: Readable | None = None
+    """chargedBytes. Absent: not counted yet."""
+    queued: Readable | None = None
+    """queuedBytes. Absent: not counted yet."""
+    used: Readable | None = None
+    """usedBytes. Absent: nothing is measured."""
+
+
 class TenantStatus(Model):
     """What the operator sees; written by it alone. What is absent is not known yet, never 0."""
 
@@ -100,6 +114,8 @@ class TenantStatus(Model):
     """What waiting pods ask for together, in bytes. Absent: not counted yet."""
     used_bytes: int | None = None
     """What the tenant's pods were measured to hold, in bytes. Absent: nothing is measured."""
+    readable: TenantAmounts | None = None
+    """The three byte fields as quantities. Absent: nothing is counted yet."""
     reservations: Annotated[
         list[Reservation],
         Field(

@@ -39,6 +39,7 @@ def tenant_status(
             current.get("conditions") or (), findings, generation=tenant.generation, now=now
         ),
         "chargedBytes": charged,
+        "readable": None if charged is None else {"charged": format_bytes(charged)},
         "topPods": [] if unreadable else top_pods(pods),
     }
 
