@@ -1,0 +1,94 @@
+"""A node with a simulated driver, and who looks at it from where."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.simulated_driver import (
+    MIB,
+    Allocation,
+    Driver,
+    create_state,
+    environment,
+    numbered_device,
+    write_driver,
+)
+
+HERE = Path(__file__).parent
+NEW_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+RESERVED = 615 * MIB
+TOTAL = 143771 * MIB
+NO_INSTANCE = 0xFFFFFFFF
+
+
+@cache
+def why_no_namespaces() -> str:
+    """Empty where this user may make PID namespaces; else the reason, for a skipped test."""
+    if os.geteuid() != 0:
+        return "PID namespaces are made with unshare and nsenter, which need root"
+    try:
+        done = subprocess.run([*NEW_NAMESPACE, "true"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return "unshare (util-linux) is not installed"
+    return "" if done.returncode == 0 else f"unshare fails here: {done.stderr.strip()}"
+
+
+needs_namespaces = pytest.mark.skipif(bool(why_no_namespaces()), reason=why_no_namespaces())
+
+
+class Node:
+    """The state folder of one simulated node."""
+
+    def __init__(self, folder: Path, driver: Driver | None = None) -> None:
+        self.folder = create_state(folder, driver or Driver((numbered_device(0),)))
+
+    def use(self, driver: Driver) -> None:
+        write_driver(self.folder, driver)
+
+    def hold(self, mib: int, gpu: str = "0", **options: Any) -> Allocation:
+        return Allocation(self.folder, gpu, mib, **options)
+
+    def run(
+        self, code: str, *arguments: str, prefix: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Run Python with pynvml on this node's driver."""
+        return subprocess.run(
+            [*prefix, sys.executable, "-c", code, *arguments],
+            env=environment(self.folder) | {"PYTHONPATH": str(HERE)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def observe(self, prefix: Sequence[str] = ()) -> Any:
+        done = self.run("import observer; observer.main()", prefix=prefix)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def card(self, prefix: Sequence[str] = ()) -> Any:
+        """What is seen of card 0."""
+        return self.observe(prefix)["cards"][0]
+
+
+def child_of(pid: int) -> int:
+    """The PID, in this namespace, of the one child of `unshare --fork`."""
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
+def inside(pid: int) -> tuple[str, ...]:
+    """Runs a command in the PID and mount namespaces of a process."""
+    return ("nsenter", "--target", str(pid), "--pid", "--mount")
+
+
+def process(pid: int, mib: int) -> list[int]:
+    """One entry of a process list, on a card without MIG."""
+    return [pid, mib * MIB, NO_INSTANCE, NO_INSTANCE]
