@@ -134,7 +134,6 @@ static void read_driver_line(struct driver *driver, const char *line)
     driver->version = parse_version(driver->version_text);
     driver->cuda_version = (int)field_number(line, "cuda", 0);
     driver->host_pid_namespace = field_number(line, "host_pid_namespace", 0);
-    driver->mps_clients_in_compute_list = field_number(line, "mps_clients_in_compute_list", 0) != 0;
 }
 
 static void read_device_line(struct driver *driver, const char *line)

@@ -263,8 +263,9 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory
     nvmlReturn_t result = enter_device(__func__, device, &target);
     if (result == NVML_SUCCESS && info == NULL)
         result = NVML_ERROR_INVALID_ARGUMENT;
+    /* Not ARGUMENT_VERSION_MISMATCH: so answers driver 580. */
     if (result == NVML_SUCCESS && info->version != NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2U))
-        result = NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        result = NVML_ERROR_FUNCTION_NOT_FOUND;
     if (result == NVML_SUCCESS)
         result = measure(target, &memory);
     if (result == NVML_SUCCESS) {

@@ -23,12 +23,14 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *curren
     return leave(result == NVML_SUCCESS ? give(pending, target.device->mig_enabled) : result);
 }
 
-/* 0 for a card that knows no MIG; never an error for that. */
+/* 0 for a card that knows no MIG or has it off; never an error for that. */
 EXPORTED nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
 {
     struct target target;
     nvmlReturn_t result = enter_device(__func__, device, &target);
-    return leave(result == NVML_SUCCESS ? give(count, target.device->max_instances) : result);
+    if (result != NVML_SUCCESS)
+        return leave(result);
+    return leave(give(count, target.device->mig_enabled ? target.device->max_instances : 0));
 }
 
 /* Indices may have gaps: NOT_FOUND there, and where MIG is off. */

@@ -148,31 +148,50 @@ EXPORTED nvmlReturn_t nvmlShutdown(void)
     return leave(result);
 }
 
-EXPORTED const char *nvmlErrorString(nvmlReturn_t result)
+/* In the words of driver 580. */
+static const struct {
+    unsigned code;
+    const char *text;
+} ERROR_TEXTS[] = {
+    {0, "Success"},
+    {1, "Uninitialized"},
+    {2, "Invalid Argument"},
+    {3, "Not Supported"},
+    {4, "Insufficient Permissions"},
+    {5, "Already Initialized"},
+    {6, "Not Found"},
+    {7, "Insufficient Size"},
+    {8, "Insufficient External Power"},
+    {9, "Driver Not Loaded"},
+    {10, "Timeout"},
+    {11, "Interrupt Request Issue"},
+    {12, "NVML Shared Library Not Found"},
+    {13, "Function Not Found"},
+    {14, "Corrupted infoROM"},
+    {15, "GPU is lost"},
+    {16, "GPU requires reset"},
+    {17, "GPU access blocked by the operating system"},
+    {18, "Driver/library version mismatch"},
+    {19, "In use by another client"},
+    {20, "Insufficient Memory"},
+    {21, "No data"},
+    {22, "vGPU ECC not supported"},
+    {23, "Insufficient Resources"},
+    {24, "Invalid Frequency"},
+    {25, "Argument version mismatch"},
+    {26, "Requested functionality has been deprecated"},
+    {27, "System is not in ready state"},
+    {28, "No supported GPUs were found"},
+    {29, "Resource not in correct state to perform requested operation"},
+    {30, "Reset type is not supported for given device"},
+};
+
+EXPORTED const char *nvmlErrorString(unsigned code)
 {
-    switch (result) {
-    case NVML_SUCCESS: return "Success";
-    case NVML_ERROR_UNINITIALIZED: return "Uninitialized";
-    case NVML_ERROR_INVALID_ARGUMENT: return "Invalid Argument";
-    case NVML_ERROR_NOT_SUPPORTED: return "Not Supported";
-    case NVML_ERROR_NO_PERMISSION: return "Insufficient Permissions";
-    case NVML_ERROR_NOT_FOUND: return "Not Found";
-    case NVML_ERROR_INSUFFICIENT_SIZE: return "Insufficient Size";
-    case NVML_ERROR_DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    case NVML_ERROR_TIMEOUT: return "Timeout";
-    case NVML_ERROR_FUNCTION_NOT_FOUND: return "Function Not Found";
-    case NVML_ERROR_GPU_IS_LOST: return "GPU is lost";
-    case NVML_ERROR_RESET_REQUIRED: return "GPU requires restart";
-    case NVML_ERROR_OPERATING_SYSTEM:
-        return "The operating system has blocked the request.";
-    case NVML_ERROR_LIB_RM_VERSION_MISMATCH: return "RM has detected an NVML/RM version mismatch.";
-    case NVML_ERROR_IN_USE: return "In use by another client";
-    case NVML_ERROR_MEMORY: return "Insufficient Memory";
-    case NVML_ERROR_NO_DATA: return "No data";
-    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "Argument version mismatch";
-    case NVML_ERROR_GPU_NOT_FOUND: return "GPU not found";
-    default: return "Unknown Error";
-    }
+    for (size_t i = 0; i < sizeof ERROR_TEXTS / sizeof ERROR_TEXTS[0]; i++)
+        if (ERROR_TEXTS[i].code == code)
+            return ERROR_TEXTS[i].text;
+    return "Unknown Error";
 }
 
 /* ---- The system ---- */

@@ -85,10 +85,10 @@ static void add_to_list(struct list *list, const struct listed *listed)
     list->items[list->count++] = *listed;
 }
 
+/* A client of MPS is in both lists (nvidia-smi calls it "M+C"). */
 static bool is_in_list(enum kind of_record, enum kind of_list)
 {
-    return of_record == of_list || (of_record == KIND_MPS && of_list == KIND_COMPUTE &&
-                                    current_driver.mps_clients_in_compute_list);
+    return of_record == of_list || (of_record == KIND_MPS && of_list == KIND_COMPUTE);
 }
 
 /* On success the caller frees `items`. */
@@ -126,10 +126,12 @@ static nvmlReturn_t fill(const char *function, nvmlDevice_t device, enum kind ki
     struct target target;
     struct list list = {NULL, 0};
     nvmlReturn_t result = enter_device(function, device, &target);
-    if (result == NVML_SUCCESS && (count == NULL || (*count > 0 && infos == NULL)))
+    if (result == NVML_SUCCESS && count == NULL)
         result = NVML_ERROR_INVALID_ARGUMENT;
     if (result == NVML_SUCCESS)
         result = list_processes(target, kind, &list);
+    if (result == NVML_SUCCESS && list.count > 0 && *count > 0 && infos == NULL)
+        result = NVML_ERROR_INVALID_ARGUMENT;
     if (result == NVML_SUCCESS) {
         result = list.count > *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
         for (unsigned i = 0; i < list.count && result == NVML_SUCCESS; i++)
@@ -183,18 +185,21 @@ EXPORTED nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
     return leave(result);
 }
 
-/* Nothing computes here, so no process was busy: NOT_FOUND, as the real one for an empty window. */
+/* Nothing computes here, so no process was busy: NOT_FOUND, as the real one for an empty window.
+ * Asked without a buffer, it first tells how large one has to be. */
 EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                                       nvmlProcessUtilizationSample_t *samples,
                                                       unsigned *count, unsigned long long since)
 {
     struct target target;
-    (void)samples, (void)since;
+    (void)since;
     nvmlReturn_t result = enter_device(__func__, device, &target);
     if (result == NVML_SUCCESS && count == NULL)
         result = NVML_ERROR_INVALID_ARGUMENT;
     if (result != NVML_SUCCESS)
         return leave(result);
-    *count = 0;
-    return leave(target.device->mig_enabled ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NOT_FOUND);
+    if (target.device->mig_enabled)
+        return leave(NVML_ERROR_NOT_SUPPORTED);
+    *count = samples == NULL ? 100 : 0;
+    return leave(samples == NULL ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_ERROR_NOT_FOUND);
 }

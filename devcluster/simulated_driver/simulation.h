@@ -53,7 +53,6 @@ struct driver {
     struct version version;
     int cuda_version;            /* as NVML counts: 1000 * major + 10 * minor */
     uint64_t host_pid_namespace; /* inode; callers in it get what a node's own processes get */
-    bool mps_clients_in_compute_list;
     unsigned device_count;
     struct device devices[MAX_DEVICES];
 };

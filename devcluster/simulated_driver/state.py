@@ -55,7 +55,6 @@ class Driver:
     version: str = "580.159.03"
     cuda_version: int = 13000
     """As NVML counts: 1000 x major + 10 x minor."""
-    mps_clients_in_compute_list: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,6 @@ def _driver_lines(driver: Driver) -> Iterable[str]:
         version=driver.version,
         cuda=driver.cuda_version,
         host_pid_namespace=os.stat("/proc/self/ns/pid").st_ino,
-        mps_clients_in_compute_list=int(driver.mps_clients_in_compute_list),
     )
     for device in driver.devices:
         yield _device_line(device)

@@ -30,10 +30,10 @@ def test_every_kind_of_process_is_in_its_own_list_and_in_the_sum(node: Node) -> 
         node.hold(50, kind="mps") as mps,
     ):
         card = node.card()
-    assert card["compute"] == [process(compute.pid, 1000)]
+    assert card["compute"] == sorted([process(compute.pid, 1000), process(mps.pid, 50)])
     assert card["graphics"] == [process(graphics.pid, 300)]
     assert card["mps"] == [process(mps.pid, 50)]
-    assert card["detail"] == [[compute.pid, 1000 * MIB]]
+    assert card["detail"] == sorted([[compute.pid, 1000 * MIB], [mps.pid, 50 * MIB]])
     assert card["memory_v2"]["used"] == 1350 * MIB
     assert card["memory"]["used"] == 1350 * MIB + RESERVED
 
@@ -56,8 +56,7 @@ def test_a_change_is_seen_at_the_next_call(node: Node) -> None:
     assert card["memory_v2"]["used"] == 17 * MIB
 
 
-def test_mps_clients_can_be_listed_as_compute_processes_too(node: Node) -> None:
-    node.use(Driver((numbered_device(0),), mps_clients_in_compute_list=True))
+def test_a_client_of_mps_is_a_compute_process_too_and_counts_once(node: Node) -> None:
     with node.hold(50, kind="mps") as held:
         card = node.card()
     assert card["compute"] == card["mps"] == [process(held.pid, 50)]

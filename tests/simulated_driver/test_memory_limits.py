@@ -68,6 +68,17 @@ def test_a_limit_counts_for_the_cgroups_below(limited: Node, cgroup: Path) -> No
     assert limits(limited, cgroup.parent) == f"0 {UNLIMITED} 0"
 
 
+def test_the_limit_of_the_nearest_cgroup_counts(limited: Node, cgroup: Path) -> None:
+    """Several, because their order in the folder of limits must not decide."""
+    below = [cgroup / f"container-{number}" for number in range(6)]
+    limits(limited, cgroup, 0, 500 * MIB)
+    for number, path in enumerate(below):
+        path.mkdir()
+        limits(limited, path, 0, (600 + number) * MIB)
+    for number, path in enumerate(below):
+        assert limits(limited, path) == f"0 {(600 + number) * MIB} 0"
+
+
 def test_more_than_the_hard_limit_is_out_of_memory(limited: Node, cgroup: Path) -> None:
     limits(limited, cgroup, 0, 500 * MIB)
     inside = str(cgroup / "container")

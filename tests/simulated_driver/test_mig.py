@@ -96,7 +96,7 @@ def test_a_card_without_mig_says_so(node: Node) -> None:
     node.use(Driver((numbered_device(0),)))
     card = node.card()
     assert card["mig_mode"] == [0, 0]
-    assert card["instances"] == [GAP] * 7
+    assert card["instances"] == [], "driver 580 answers that at most 0 are possible"
 
 
 def test_the_handle_of_a_destroyed_instance_is_invalid(split: Node) -> None:
