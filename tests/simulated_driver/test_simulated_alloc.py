@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -141,3 +142,21 @@ def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_library_says_what_it_is() -> None:
     assert b"simulated NVIDIA driver of gpu-memory-operator" in build().library.read_bytes()
+
+
+def test_a_shell_gets_cards_with_one_command(tmp_path: Path) -> None:
+    script = f"""
+eval "$({sys.executable} -m devcluster.simulated_driver {tmp_path}/gpus --cards 2)"
+simulated-alloc --gpu 1 --mib 64 --seconds 0.2
+{sys.executable} -c 'import pynvml; pynvml.nvmlInit(); print(pynvml.nvmlDeviceGetCount())'
+"""
+    done = subprocess.run(
+        ["bash", "-euc", script],
+        env=environment(tmp_path) | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    holding, count = done.stdout.splitlines()
+    assert holding.startswith("holding 64 MiB compute")
+    assert count == "2"
