@@ -33,7 +33,7 @@ def main() -> None:
     folder = options.folder.resolve()
     create_state(folder, Driver(tuple(cards), version=options.driver_version))
     needed = environment(folder)
-    for name in ("GPUMEM_SIMULATED_DRIVER", "LD_LIBRARY_PATH"):
+    for name in ("SIMULATED_NVIDIA_DRIVER", "LD_LIBRARY_PATH"):
         print(f"export {name}={shlex.quote(needed[name])}")
     print(f'export PATH={shlex.quote(str(build().folder))}:"$PATH"')
 

@@ -22,7 +22,7 @@ def environment(folder: Path) -> dict[str, str]:
     LD_LIBRARY_PATH is read when a process starts: it has to be set before, not with os.environ."""
     paths = [str(build().folder), os.environ.get("LD_LIBRARY_PATH", "")]
     return os.environ | {
-        "GPUMEM_SIMULATED_DRIVER": str(folder),
+        "SIMULATED_NVIDIA_DRIVER": str(folder),
         "LD_LIBRARY_PATH": ":".join(filter(None, paths)),
     }
 
@@ -46,7 +46,7 @@ class Allocation:
         """`prefix` is a command to run it under, such as unshare."""
         command = [*prefix, str(build().program), "--gpu", gpu, "--mib", str(mib)]
         command += ["--kind", kind, "--managed-mib", str(managed_mib)]
-        extra = {"GPUMEM_SIMULATED_CGROUP": cgroup} if cgroup else {}
+        extra = {"SIMULATED_NVIDIA_CGROUP": cgroup} if cgroup else {}
         self._process = subprocess.Popen(
             command,
             env=environment(folder) | extra,

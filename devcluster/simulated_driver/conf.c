@@ -17,7 +17,7 @@
 
 const char *state_folder(void)
 {
-    const char *folder = getenv("GPUMEM_SIMULATED_DRIVER");
+    const char *folder = getenv("SIMULATED_NVIDIA_DRIVER");
     return folder != NULL && folder[0] != '\0' ? folder : NULL;
 }
 

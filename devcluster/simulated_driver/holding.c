@@ -65,7 +65,7 @@ static unsigned long long own_start_time(void)
 /* A process in a cgroup namespace sees "/" only: whoever starts it may name its cgroup. */
 static void own_cgroup(char *cgroup, size_t size)
 {
-    const char *given = getenv("GPUMEM_SIMULATED_CGROUP");
+    const char *given = getenv("SIMULATED_NVIDIA_CGROUP");
     char *text = given == NULL ? read_text("/proc/self/cgroup") : NULL;
     const char *line = text != NULL ? strstr(text, "0::") : NULL;
     cgroup[0] = '\0';

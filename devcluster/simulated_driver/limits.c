@@ -1,7 +1,7 @@
 /* Memory limits of cgroups (nvmlDeviceSetMemoryLimits_v1, from driver 615 on).
  *
  * A limit is one file per card and cgroup. The cgroup of a process is what the process itself sees
- * of it, or $GPUMEM_SIMULATED_CGROUP: a real driver knows it better.
+ * of it, or $SIMULATED_NVIDIA_CGROUP: a real driver knows it better.
  */
 #include "simulation.h"
 

@@ -23,7 +23,7 @@ enum { EXIT_OUT_OF_MEMORY = 2, EXIT_OVER_LIMIT = 3, EXIT_USAGE = 64, EXIT_UNAVAI
 static const char USAGE[] =
     "usage: simulated-alloc --gpu UUID|INDEX --mib N [--kind compute|graphics|mps]\n"
     "                       [--managed-mib M] [--grow-mib-per-second R] [--seconds S]\n"
-    "Holds memory of a simulated card; $GPUMEM_SIMULATED_DRIVER names the driver's folder.\n";
+    "Holds memory of a simulated card; $SIMULATED_NVIDIA_DRIVER names the driver's folder.\n";
 
 struct options {
     const char *gpu;
@@ -115,7 +115,7 @@ static int explain(enum holding_result result, const struct holding *holding, ui
                 gpu);
     else
         fprintf(stderr,
-                "simulated-alloc: the state folder %s cannot be used: set GPUMEM_SIMULATED_DRIVER "
+                "simulated-alloc: the state folder %s cannot be used: set SIMULATED_NVIDIA_DRIVER "
                 "to a folder with driver.conf that this user may write to\n",
                 folder != NULL ? folder : "(none named)");
     return EXIT_UNAVAILABLE;

@@ -1,7 +1,7 @@
 /* What the files of the simulated driver share: its state in memory, and who reads and writes it.
  *
- * Everything is read from the folder that $GPUMEM_SIMULATED_DRIVER names, so that containers which
- * share that folder share the cards:
+ * Everything is read from the folder that $SIMULATED_NVIDIA_DRIVER names, so that containers which
+ * share that folder share the cards (not GPUMEM_...: admission takes those from users' containers):
  *   driver.conf      driver version and cards, written by the Python module (conf.c reads it)
  *   faults           errors on demand, read at every call (faults.c)
  *   allocations/     one record and one lock per allocation (records.c, holding.c)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -97,6 +98,13 @@ def test_a_card_without_mig_says_so(node: Node) -> None:
     card = node.card()
     assert card["mig_mode"] == [0, 0]
     assert card["instances"] == [], "driver 580 answers that at most 0 are possible"
+
+
+def test_a_card_that_knows_no_mig_does_not_support_it(node: Node) -> None:
+    node.use(Driver((replace(numbered_device(0), max_instances=0),)))
+    card = node.card()
+    assert card["mig_mode"] == {"error": "NOT_SUPPORTED"}
+    assert card["instances"] == []
 
 
 def test_the_handle_of_a_destroyed_instance_is_invalid(split: Node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -203,3 +204,41 @@ print(mine())
 def test_what_no_card_has_is_refused(node: Node, amount: int) -> None:
     with pytest.raises(ClusterError, match="out of memory"):
         node.hold(amount)
+
+
+@needs_namespaces
+def test_who_only_measures_may_have_the_folder_read_only(node: Node) -> None:
+    mount = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+    read_only = ("unshare", "--mount", "sh", "-ec", mount, str(node.folder))
+    with node.hold(100) as held:
+        assert node.card(read_only)["compute"] == [process(held.pid, 100)]
+    refused = subprocess.run(
+        [*read_only, str(build().program), "--gpu", "0", "--mib", "1"],
+        env=environment(node.folder),
+        capture_output=True,
+        text=True,
+    )
+    assert refused.returncode == 69
+    assert "to a folder with driver.conf that this user may write to" in refused.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start a process of another user")
+def test_processes_of_other_users_take_part_and_clear_away_roots_dead(shared_node: Node) -> None:
+    program = shared_node.folder / "program"
+    shutil.copy(build().program, program)
+    shared_node.hold(100).kill()
+    nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    held = subprocess.Popen(
+        [*nobody, str(program), "--gpu", "0", "--mib", "7"],
+        env=environment(shared_node.folder),
+        stdout=subprocess.PIPE,
+    )
+    assert held.stdout is not None
+    assert held.stdout.readline()
+    assert shared_node.card()["compute"] == [process(held.pid, 7)]
+    assert len(records(shared_node)) == 1
+    with shared_node.hold(8):
+        assert shared_node.card()["memory_v2"]["used"] == 15 * MIB
+    held.terminate()
+    held.communicate()
+    assert records(shared_node) == []

@@ -116,7 +116,7 @@ def test_a_card_that_is_not_there_is_named(node: Node, gpu: str) -> None:
 
 def test_a_missing_folder_is_named_with_the_variable_to_set(node: Node) -> None:
     missing = node.folder / "nowhere"
-    with pytest.raises(ClusterError, match="nowhere cannot be used: set GPUMEM_SIMULATED_DRIVER"):
+    with pytest.raises(ClusterError, match="nowhere cannot be used: set SIMULATED_NVIDIA_DRIVER"):
         Allocation(missing, "0", 1)
 
 
