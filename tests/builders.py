@@ -78,7 +78,7 @@ def mig_container(
     name: str = "train", *, profile: str = "1g.10gb", slices: int = 1, **fields: Any
 ) -> Raw:
     """A container on slices of a card."""
-    limits = {f"nvidia.com/mig-{profile}": str(slices)}
+    limits = {f"nvidia.com/mig-{profile}": str(slices), **fields.pop("limits", {})}
     return container(name, gpus=None, limits=limits, **fields)
 
 

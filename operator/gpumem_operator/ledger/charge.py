@@ -150,7 +150,6 @@ def effective_bytes(charges: Iterable[tuple[ContainerFacts, int | None]]) -> int
             running += amount
         elif container.native_sidecar:
             sidecars += amount
-            largest_step = max(largest_step, sidecars)
         elif container.kind == "initContainers":
             largest_step = max(largest_step, sidecars + amount)
     return max(running + sidecars, largest_step)

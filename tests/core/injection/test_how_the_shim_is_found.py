@@ -66,7 +66,9 @@ def test_the_author_s_own_hides_the_image_s_without_us_as_well() -> None:
 
 
 def test_an_empty_one_of_the_author_adds_no_working_directory() -> None:
-    assert path_of(pod(container(env=env(PYTHONPATH="")))) == SHIM
+    raw = pod(container(env=env(PYTHONPATH="")))
+    assert path_of(raw) == SHIM
+    assert HINT not in variables(admitted(raw, policy()))
 
 
 def test_a_folder_whose_name_begins_like_ours_is_another_folder() -> None:

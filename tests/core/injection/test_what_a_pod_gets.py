@@ -135,6 +135,12 @@ def test_a_forged_policy_label_goes_where_no_policy_decides() -> None:
     assert stored["metadata"]["labels"] == {names.MANAGED_LABEL: "true"}
 
 
+def test_the_fingerprint_of_another_policy_goes_where_none_decides() -> None:
+    forged = {names.POLICY_HASH_ANNOTATION: "0", "mine": "x"}
+    found = admitted(pod(annotations=forged), tenant())["metadata"]["annotations"]
+    assert found.keys() == {"mine", names.SUMMARY_ANNOTATION}
+
+
 def test_annotations_tell_people_what_happened_and_which_policy_it_was() -> None:
     record = policy(limits={"default": "8Gi"})
     assert record.spec is not None

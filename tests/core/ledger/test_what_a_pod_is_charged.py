@@ -62,6 +62,7 @@ class TestContainer:
             (container(gpus=2), {}, 160),
             (cpu_container("train", limits={"nvidia.com/gpu.shared": "2"}), {}, 160),
             (container(limits={"nvidia.com/mig-1g.10gb": "1"}), {}, 90),
+            (mig_container(limits={"nvidia.com/mig-3g.40gb": "1"}), {}, 50),
         ],
         ids=[
             "the resource as written, not rounded",
@@ -73,6 +74,7 @@ class TestContainer:
             "whole GPUs",
             "shared GPUs as whole ones",
             "a card and a slice",
+            "each slice by its own size",
         ],
     )
     def test_in_a_tenant(self, one: Raw, annotations: dict[str, str], expected: int) -> None:
