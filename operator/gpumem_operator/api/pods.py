@@ -25,7 +25,7 @@ Source = Literal["Resource", "Annotation", "Profile", "Policy", "WholeGPU"]
 NO_DEVICES: Final = frozenset({"void", "none"})
 """Values of NVIDIA_VISIBLE_DEVICES that give a container no GPU."""
 
-_READ_ONLY_SOURCES: Final = ("configMap", "secret", "projected", "downwardAPI", "image")
+_READ_ONLY_SOURCES: Final = frozenset({"configMap", "secret", "projected", "downwardAPI", "image"})
 """Kinds of volumes that kubelet mounts read-only whatever the mount says."""
 
 _MIG_PROFILE: Final = re.compile(
@@ -135,7 +135,7 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
         read_only_volumes=frozenset(
             volume.get("name") or ""
             for volume in spec.get("volumes") or ()
-            if any(_is_read_only(kind, source) for kind, source in volume.items())
+            if _is_read_only(volume)
         ),
         violations=tuple(violations),
     )
@@ -246,8 +246,10 @@ def _container(
     )
 
 
-def _is_read_only(kind: str, source: Any) -> bool:
-    return kind in _READ_ONLY_SOURCES or (isinstance(source, dict) and bool(source.get("readOnly")))
+def _is_read_only(volume: Mapping[str, Any]) -> bool:
+    if not _READ_ONLY_SOURCES.isdisjoint(volume):
+        return True
+    return any(isinstance(source, dict) and source.get("readOnly") for source in volume.values())
 
 
 def _gives_devices(entry: Mapping[str, Any]) -> bool:

@@ -160,9 +160,9 @@ def resolve(
     added: list[str] = []
     warnings: list[str] = []
     for part in parts:
-        warnings.extend(part.warnings)
+        warnings += part.warnings
         removed |= part.removed
-        added.extend(part.added)
+        added += part.added
         for variable in part.wanted:
             if isinstance(variable, Own):
                 values[variable.name] = variable.value
