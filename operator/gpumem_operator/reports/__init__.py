@@ -1,0 +1,1 @@
+"""What senders say about GPU memory, and what it means for pods: read, judged, attributed."""

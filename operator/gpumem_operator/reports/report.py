@@ -1,0 +1,153 @@
+"""The report of a sender and the answer to it: the wire format, version 1.
+
+A report is a whole picture (`Full`), or says that the last one still holds (`Unchanged`). The
+sender numbers its reports from its own start; what arrives late or twice is refused. Sidecars and
+the agent build the same JSON without this code: one golden file is tested on both sides.
+
+Three values of an amount stay apart: bytes that were measured (0 is 0), `unknown` with a reason,
+and nothing listed at all.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from gpumem_operator.api.model import Model
+
+SCHEMA_VERSION = 1
+
+Amount = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Text = Annotated[str, Field(max_length=253)]
+Reason = Literal[
+    "NoNVMLInSidecar",  # NVML can not be loaded where the sender runs
+    "HostPids",  # driver before 535.113.01: PIDs are not those of the sender's namespace
+    "DriverHidesMemory",  # driver before 565.57.01: 0 bytes for every process in a child namespace
+    "NotAvailable",  # NVML lists the process and gives no amount for it
+    "DeviceLost",
+    "NotSupported",
+    "NVMLError",
+    "NotAttributed",  # the process is in no container that the sender can name
+]
+
+
+class Framework(Model):
+    """One framework that a process has imported."""
+
+    name: Text
+    version: Text | None = None
+
+
+class Shim(Model):
+    """What the shim in a process wrote about itself: the workload's own claim."""
+
+    frameworks: Annotated[list[Framework], Field(max_length=16)] = []
+    limit_bytes: Amount | None = None
+    applied: Annotated[dict[Text, Text], Field(max_length=16)] | None = None
+
+
+class Process(Model):
+    """One process on one GPU. Exactly one of `bytes` and `unknown` is set."""
+
+    pid: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    """In the sender's PID namespace."""
+    start_time: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    """Field 22 of /proc/PID/stat; None where /proc could not be read."""
+    gpu: Text
+    """UUID of the GPU or MIG instance."""
+    pod_uid: Text | None = None
+    """None where the process belongs to no pod, or to one that the sender can not name."""
+    container: Text | None = None
+    container_id: Text | None = None
+    bytes: Amount | None = None
+    unknown: Reason | None = None
+    source: Literal["NVML", "Shim"] = "NVML"
+    mps: bool = False
+    """Whether NVML lists it as a client of an MPS server."""
+    shim: Shim | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "Process":
+        if (self.bytes is None) == (self.unknown is None):
+            raise ValueError("exactly one of bytes and unknown must be given")
+        return self
+
+
+class Gpu(Model):
+    """One card or MIG instance that the sender sees."""
+
+    uuid: Text
+    index: Annotated[int, Field(ge=0, le=4096)]
+    model: Text = ""
+    parent: Text | None = None
+    """UUID of the card of a MIG instance."""
+    total_bytes: Amount | None = None
+    reserved_bytes: Amount | None = None
+    used_bytes: Amount | None = None
+    """By processes and the driver's contexts, without what is reserved."""
+    unknown: Reason | None = None
+    """Why amounts are missing."""
+
+
+class Assignment(Model):
+    """Cards that the kubelet handed to a container; only the agent knows."""
+
+    pod_uid: Text
+    container: Text
+    gpus: Annotated[list[Text], Field(max_length=256)]
+
+
+class Acknowledgement(Model):
+    """What became of an order."""
+
+    id: Text
+    result: Literal["Done", "Busy", "Unsupported", "NoSuchProcess", "Failed"]
+    bytes: Amount | None = None
+    """Bytes given back by a Reclaim."""
+
+
+class Report(Model):
+    """One message of a sender."""
+
+    schema_version: Literal[1]
+    sender: Literal["Sidecar", "NodeAgent"]
+    sender_start: Annotated[str, Field(min_length=1, max_length=64)]
+    """Different for each start of the sender, for example a UUID."""
+    sequence: Annotated[int, Field(ge=0, le=2**53)]
+    kind: Literal["Full", "Unchanged"]
+    driver_version: Text | None = None
+    """None where NVML could not be loaded."""
+    unknown: Reason | None = None
+    """Why the whole picture is missing."""
+    gpus: Annotated[list[Gpu], Field(max_length=256)] = []
+    processes: Annotated[list[Process], Field(max_length=4096)] = []
+    assignments: Annotated[list[Assignment], Field(max_length=1024)] = []
+    acknowledgements: Annotated[list[Acknowledgement], Field(max_length=256)] = []
+
+
+class Limit(Model):
+    """What a container may hold on each of its GPUs."""
+
+    pod_uid: Text
+    container: Text
+    limit_bytes: Amount
+
+
+class Order(Model):
+    """Something that a sender shall do to one process; valid only for this start of it."""
+
+    id: Text
+    action: Literal["Reclaim", "Kill"]
+    pod_uid: Text
+    container: Text
+    pid: int
+    start_time: int
+
+
+class Answer(Model):
+    """What the leader says to a report that it took."""
+
+    schema_version: Literal[1] = 1
+    next: Literal["Full", "Any"] = "Any"
+    """Full: the leader has no picture of this sender."""
+    limits: list[Limit] = []
+    orders: list[Order] = []
