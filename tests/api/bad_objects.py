@@ -87,6 +87,10 @@ QUANTITIES: Final = (
     _policy("limits.min", "0", "must be more than 0"),
     _policy("limits.max", "0Gi", "must be more than 0"),
     _policy("datasetCache", {"mountPath": "/d", "sizeLimit": 0}, "must be more than 0"),
+    *(
+        _policy("datasetCache", {"mountPath": path, "sizeLimit": "1Gi"}, "overlaps a folder that")
+        for path in ("/", "/opt", "/opt/gpumem/shim/x", "/run/gpumem/", "/mnt//x", "/mnt/../run")
+    ),
     _policy("datasetCache", {"mountPath": "/d", "sizeLimit": "8GB"}, "'8GB' is not a quantity"),
     _tenant("quota.wholeGPU", 0, "must be more than 0"),
     _tenant("quota.limit", "-1Gi", "'-1Gi' is negative"),

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import posixpath
 from functools import cached_property
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 
+from gpumem_operator import names
 from gpumem_operator.api.allocator_rules import ALLOCATOR_RULES, VERSION_IS_READABLE
 from gpumem_operator.api.model import Bytes, Model, PositiveBytes
 from gpumem_operator.api.quantity import GIB
@@ -185,9 +187,34 @@ class Enforcement(Model):
     """Seconds after which Delete no longer waits for a disruption budget. Default: 600."""
 
 
+_OUR_PATHS: Final = [posixpath.dirname(names.SHIM_PATH), names.RUN_PATH, names.TOKEN_PATH]
+
+
+def _is_apart_from_ours(path: str) -> bool:
+    plain = path != "/" and "//" not in path and "/../" not in f"{path}/"
+    return plain and not any(
+        f"{path}/".startswith(f"{ours}/") or f"{ours}/".startswith(f"{path}/")
+        for ours in _OUR_PATHS
+    )
+
+
 class DatasetCache(Model):
     """A tmpfs for a data set, in every GPU container; its use counts in the memory limit of the
     container (not in GPU memory)."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=(
+                f"!{_OUR_PATHS}.exists(p, (self.mountPath + '/').startsWith(p + '/')"
+                " || (p + '/').startsWith(self.mountPath + '/'))"
+                " && self.mountPath != '/' && !self.mountPath.contains('//')"
+                " && !(self.mountPath + '/').contains('/../')"
+            ),
+            holds=lambda cache: _is_apart_from_ours(cache.mount_path),
+            sentence="mountPath {mountPath} overlaps a folder that the operator mounts"
+            f" ({', '.join(_OUR_PATHS)}) or is not a plain path: choose another, such as /mnt/data",
+        ),
+    )
 
     mount_path: AbsolutePath
     """Where it is mounted. Required."""
@@ -235,7 +262,10 @@ class DefaultPolicySpec(Model):
     @cached_property
     def pod_fingerprint(self) -> str:
         """Fingerprint of what this says about pods: specs with the same one inject the same."""
-        told = self.model_dump(mode="json", by_alias=True, include=set(_FIELDS_ABOUT_PODS))
+        # Without defaults: a field that a later version adds must not make every pod outdated.
+        told = self.model_dump(
+            mode="json", by_alias=True, include=set(_FIELDS_ABOUT_PODS), exclude_defaults=True
+        )
         text = json.dumps(told, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
