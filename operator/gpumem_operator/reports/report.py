@@ -23,7 +23,9 @@ Reason = Literal[
     "HostPids",  # driver before 535.113.01: PIDs are not those of the sender's namespace
     "DriverHidesMemory",  # driver before 565.57.01: 0 bytes for every process in a child namespace
     "NotAvailable",  # NVML lists the process and gives no amount for it
+    "ProcessesNotShared",  # the sender sees no PID namespace but its own: no list tells anything
     "DeviceLost",
+    "Timeout",  # NVML did not answer in time
     "NotSupported",
     "NVMLError",
     "NotAttributed",  # the process is in no container that the sender can name
@@ -83,9 +85,10 @@ class Gpu(Model):
     total_bytes: Amount | None = None
     reserved_bytes: Amount | None = None
     used_bytes: Amount | None = None
-    """By processes and the driver's contexts, without what is reserved."""
+    """By processes and the driver's contexts, without what is reserved; where the reserve is
+    unknown (a driver before 510.39.01 does not tell it), it may be counted here."""
     unknown: Reason | None = None
-    """Why amounts are missing."""
+    """Why amounts are missing, or why processes of this card may be."""
 
 
 class Assignment(Model):
