@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import re
-from itertools import permutations
 from typing import Any
 
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given
 
 from builders import Raw, applied, around, containers_of
+from core.admission.properties import VALUES, Records, thorough
 from core.generated import (
     ALLOCATOR,
     CAPS,
@@ -23,19 +22,12 @@ from core.generated import (
     deciders,
     pods,
     policies,
-    tenants,
 )
 from gpumem_operator import names
 from gpumem_operator.admission.decider import decide
-from gpumem_operator.admission.review import review_ephemeral_containers, review_pod
-from gpumem_operator.admission.selection import policy_for
+from gpumem_operator.admission.review import review_pod
 from gpumem_operator.api.pods import gather, is_gpu_pod
-from gpumem_operator.api.records import PolicyRecord, Surroundings, TenantRecord
-from gpumem_operator.api.values import Values
-
-Records = list[PolicyRecord | TenantRecord]
-VALUES = Values()
-thorough = settings(max_examples=120, deadline=None)
+from gpumem_operator.api.records import PolicyRecord
 
 _DOCUMENTED = re.compile(
     r"/metadata/(labels|annotations)(/gpumemory\.dev~1(managed|policy|policy-hash|summary))?"
@@ -256,123 +248,3 @@ def test_warnings_are_few_and_short_and_refusals_have_a_bound(raw: Raw, records:
     assert all(len(text) <= 256 for text in verdict.warnings)
     assert len(verdict.warnings) <= 17
     assert len(verdict.refusal or "") < 8000
-
-
-# Pods that the API server would not send: files have them ------------------------------------
-
-_odd_text: st.SearchStrategy[Any] = st.one_of(
-    st.none(), st.text(max_size=8), st.integers(), st.just("")
-)
-_odd_env: st.SearchStrategy[Any] = st.lists(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "name": st.sampled_from([*CAPS, *ALLOCATOR, names.PYTHON_PATH_ENV, "", None]),
-            "value": _odd_text,
-            "valueFrom": st.sampled_from([None, {}, {"fieldRef": {}}]),
-        },
-    ),
-    max_size=3,
-)
-_odd_quantity: st.SearchStrategy[Any] = st.one_of(
-    st.none(), st.integers(), st.text(max_size=6), st.floats(), st.booleans()
-)
-_odd_container: st.SearchStrategy[Any] = st.fixed_dictionaries(
-    {},
-    optional={
-        "name": st.one_of(st.none(), st.sampled_from(["", "a", names.SIDECAR_CONTAINER])),
-        "env": st.none() | _odd_env,
-        "envFrom": st.none() | st.just([]),
-        "ports": st.none() | st.just([{}]),
-        "resources": st.one_of(
-            st.none(),
-            st.fixed_dictionaries(
-                {},
-                optional={
-                    "limits": st.none()
-                    | st.dictionaries(
-                        st.sampled_from(
-                            ["nvidia.com/gpu", "nvidia.com/memory", "nvidia.com/mig-1g.0gb", "cpu"]
-                        ),
-                        _odd_quantity,
-                    )
-                },
-            ),
-        ),
-        "volumeMounts": st.none() | st.just([{}]) | st.just([{"name": None, "mountPath": None}]),
-        "restartPolicy": st.sampled_from([None, "", "Always"]),
-    },
-)
-_odd_map: st.SearchStrategy[Any] = st.none() | st.dictionaries(
-    st.sampled_from(
-        [
-            names.LIMIT_ANNOTATION,
-            f"{names.LIMIT_ANNOTATION}.",
-            f"{names.LIMIT_ANNOTATION}.a",
-            names.PROCESSES_PER_GPU_ANNOTATION,
-            names.PYTHON_PATH_ANNOTATION,
-            names.POLICY_LABEL,
-        ]
-    ),
-    st.one_of(st.none(), st.integers(), st.text(max_size=5), st.just("8Gi")),
-)
-_odd_pods: st.SearchStrategy[Any] = st.fixed_dictionaries(
-    {},
-    optional={
-        "metadata": st.none()
-        | st.fixed_dictionaries({}, optional={"labels": _odd_map, "annotations": _odd_map}),
-        "spec": st.none()
-        | st.fixed_dictionaries(
-            {},
-            optional={
-                "containers": st.none() | st.lists(_odd_container, max_size=2),
-                "initContainers": st.none() | st.lists(_odd_container, max_size=2),
-                "ephemeralContainers": st.none() | st.lists(_odd_container, max_size=1),
-                "volumes": st.none() | st.just([{}]),
-                "os": st.none() | st.just({}),
-            },
-        ),
-    },
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(_odd_pods, deciders)
-@example({}, [])
-def test_no_pod_however_odd_raises(raw: Any, records: Records) -> None:
-    surroundings = around(*records)
-    before = copy.deepcopy(raw)
-    verdict = review_pod(raw, surroundings, VALUES)
-    assert raw == before
-    if verdict.refusal is None:
-        applied(raw, verdict)
-    review_ephemeral_containers(raw, raw, surroundings, VALUES)
-    review_ephemeral_containers(raw, {}, surroundings, VALUES)
-
-
-# Selection -------------------------------------------------------------------------------------
-
-
-@given(st.lists(policies(), max_size=4), st.sampled_from([{}, {"app": "x"}]))
-def test_the_order_in_which_policies_are_listed_does_not_matter(
-    listed: list[PolicyRecord], labels: dict[str, str]
-) -> None:
-    named = [
-        PolicyRecord(p.namespace, f"p{i}", p.uid, p.created, p.generation, p.spec, None)
-        for i, p in enumerate(listed)
-    ]
-    assert len({id(policy_for(labels, some)) for some in permutations(named)}) == 1
-
-
-@thorough
-@given(pods(), st.lists(tenants(), min_size=1, max_size=3))
-def test_the_order_in_which_records_are_listed_does_not_matter(
-    raw: Raw, listed: list[TenantRecord]
-) -> None:
-    named = [TenantRecord(f"t{i}", t.uid, t.generation, t.spec, None) for i, t in enumerate(listed)]
-    found = {repr(review_pod(raw, around(*some), VALUES)) for some in permutations(named)}
-    assert len(found) == 1
-
-
-def test_surroundings_are_as_small_as_they_are_said_to_be() -> None:
-    assert Surroundings.__dataclass_fields__.keys() == {"namespace", "policies", "tenants"}

@@ -10,7 +10,6 @@ import yaml
 from builders import (
     OLD,
     YOUNG,
-    Raw,
     admitted,
     around,
     broken_policy,
@@ -199,108 +198,6 @@ class TestUnreadable:
 
     def test_fields_of_a_newer_version_are_passed_over(self) -> None:
         assert broken_policy(future={"a": 1}).problem is None
-
-
-class TestObserve:
-    """Labels, GPUMEM_* and the sidecar; refusals become warnings."""
-
-    POLICY = policy(
-        mode="Observe",
-        limits={"default": "8Gi", "min": "4Gi", "max": "40Gi"},
-        frameworks={"pytorch": {"allocatorConfig": {"max_split_size_mb": "128"}}},
-        datasetCache={"mountPath": "/mnt/ramdisk", "sizeLimit": "1Gi"},
-    )
-
-    def test_that_is_all_there_is(self) -> None:
-        entries = env(
-            PYTHONPATH="/app",
-            CUPY_GPU_MEMORY_LIMIT="0",
-            PYTORCH_CUDA_ALLOC_CONF="backend:",
-            NVIDIA_GPU_MEMORY_LIMIT="9",
-        )
-        raw = pod(container(env=entries, memory="8Gi"), cpu_container("web"))
-        stored = admitted(raw, self.POLICY)
-        spec = stored["spec"]
-        assert [one["name"] for one in spec.pop("initContainers")] == [names.SIDECAR_CONTAINER]
-        assert {v["name"] for v in spec.pop("volumes")} == {names.RUN_VOLUME, names.TOKEN_VOLUME}
-        assert spec.pop("shareProcessNamespace") is True
-        spec["containers"][0]["env"] = [
-            entry
-            for entry in spec["containers"][0]["env"]
-            if not entry["name"].startswith(names.ENV_PREFIX)
-        ]
-        assert spec == raw["spec"]
-
-    def test_who_declares_nothing_gets_no_limit(self) -> None:
-        assert frozen(admitted(pod(), self.POLICY)) == ("WholeGPU", None)
-
-    @pytest.mark.parametrize(
-        ("raw", "sentence"),
-        [
-            (pod(container(memory="1Gi")), "less than the least limit per GPU, 4Gi"),
-            (pod(container(memory="80Gi")), "more than the largest limit per GPU, 40Gi"),
-            (pod(annotations={f"{names.LIMIT_ANNOTATION}.x": "8Gi"}), "no container 'x'"),
-            (pod(container(), cpu_container("web", memory="8Gi")), "without a GPU"),
-        ],
-    )
-    def test_what_would_be_refused_is_let_through_with_a_warning(
-        self, raw: Raw, sentence: str
-    ) -> None:
-        warned = " ".join(review(raw, self.POLICY).warnings)
-        assert "would be refused" in warned
-        assert sentence in warned
-        admitted(raw, self.POLICY)
-
-    def test_a_tenant_s_refusal_stands(self) -> None:
-        assert "whole quota" in refused(pod(container(gpus=9)), self.POLICY, tenant())
-
-    def test_so_does_that_of_devices_in_a_tenant(self) -> None:
-        raw = pod(container(env=env(NVIDIA_VISIBLE_DEVICES="all")))
-        assert "did not ask for" in refused(raw, self.POLICY, tenant())
-
-    def test_and_that_of_a_declaration_that_can_not_be_counted(self) -> None:
-        raw = pod(annotations={names.LIMIT_ANNOTATION: "lots"})
-        assert "is not a quantity" in refused(raw, self.POLICY, tenant())
-
-    def test_bounds_of_the_policy_stay_warnings_in_a_tenant(self) -> None:
-        admitted(pod(container(memory="1Gi")), self.POLICY, tenant())
-
-
-class TestQuota:
-    """A pod that is more than the whole quota can never run."""
-
-    @pytest.mark.parametrize("exceeded", ["Queue", "Reject"])
-    def test_it_is_refused_with_the_arithmetic(self, exceeded: str) -> None:
-        raw = pod(container("a", gpus=8, memory="128Gi"), container("b", gpus=2))
-        text = refused(raw, tenant(limit="160Gi", exceeded=exceeded))
-        assert "tenant research" in text
-        assert "asks for 288Gi (a 128Gi over 8 GPUs; b 160Gi over 2 GPUs)" in text
-        assert "more than the whole quota of 160Gi" in text
-        assert "ask for less, or have the quota raised" in text
-
-    def test_the_quota_itself_fits(self) -> None:
-        admitted(pod(container(gpus=2)), tenant(limit="160Gi"))
-
-    def test_warn_only_warns(self) -> None:
-        raw = pod(container(gpus=9))
-        record = tenant(exceeded="Warn")
-        assert "more than the whole quota of 640Gi" in " ".join(review(raw, record).warnings)
-        admitted(raw, record)
-
-    def test_the_smallest_of_several_tenants_is_enough_to_refuse(self) -> None:
-        raw = pod(container(gpus=2))
-        text = refused(raw, tenant("a", exceeded="Warn", limit="1Gi"), tenant("b", limit="80Gi"))
-        assert "tenant b" in text
-
-    def test_a_quota_of_zero_lets_nothing_in(self) -> None:
-        assert "whole quota of 0" in refused(pod(), tenant(limit="0"))
-
-    def test_zero_gpus_need_nothing(self) -> None:
-        assert review(pod(container(gpus=0)), tenant(limit="0")).refusal is None
-
-    def test_containers_that_are_left_out_of_the_sum_are_counted_in_words(self) -> None:
-        raw = pod(*(container(f"c{i}") for i in range(9)))
-        assert "and 4 more containers" in refused(raw, tenant())
 
 
 def test_a_refusal_names_the_pod_every_fault_and_who_decides() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -247,74 +247,6 @@ class TestWhatThePodRulesOut:
     def test_the_sidecar_has_no_probe_where_someone_else_would_answer(self, raw: Raw) -> None:
         assert "livenessProbe" in containers_of(admitted(pod(), policy()))[SIDECAR]
         assert "livenessProbe" not in containers_of(admitted(raw, policy()))[SIDECAR]
-
-
-class TestDatasetCache:
-    """A tmpfs in every GPU container."""
-
-    POLICY = policy(datasetCache={"mountPath": "/mnt/ramdisk", "sizeLimit": "16Gi"})
-    MOUNT: ClassVar = {"name": names.DATASET_VOLUME, "mountPath": "/mnt/ramdisk"}
-
-    def test_it_is_mounted_in_gpu_containers_alone(self) -> None:
-        stored = admitted(pod(container(), cpu_container("web")), self.POLICY)
-        assert self.MOUNT in containers_of(stored)["train"]["volumeMounts"]
-        assert "volumeMounts" not in containers_of(stored)["web"]
-        assert {
-            "name": names.DATASET_VOLUME,
-            "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"},
-        } in stored["spec"]["volumes"]
-
-    @pytest.mark.parametrize("path", ["/mnt/ramdisk", "/mnt/ramdisk/"])
-    def test_data_that_the_author_has_there_comes_first(self, path: str) -> None:
-        own = {"name": "data", "mountPath": path}
-        raw = pod(container(volumeMounts=[own]), volumes=[{"name": "data", "emptyDir": {}}])
-        mounts = containers_of(admitted(raw, self.POLICY))["train"]["volumeMounts"]
-        assert own in mounts
-        assert self.MOUNT not in mounts
-        assert "no dataset cache there" in " ".join(review(raw, self.POLICY).warnings)
-
-    def test_a_folder_in_it_stays(self) -> None:
-        own = {"name": "data", "mountPath": "/mnt/ramdisk/fixed"}
-        raw = pod(container(volumeMounts=[own]))
-        mounts = containers_of(admitted(raw, self.POLICY))["train"]["volumeMounts"]
-        assert own in mounts
-        assert self.MOUNT in mounts
-
-    def test_its_size_is_written_as_the_server_gives_it_back(self) -> None:
-        record = policy(datasetCache={"mountPath": "/c", "sizeLimit": "1G"})
-        volume = admitted(pod(), record)["spec"]["volumes"][-1]
-        assert volume["emptyDir"]["sizeLimit"] == "1G"
-
-
-class TestFillResource:
-    """With scheduling.fillResource the scheduler counts whoever declared another way."""
-
-    CHART = values(scheduling={"fillResource": "Enabled"})
-    DEFAULT = policy(limits={"default": "8Gi"})
-
-    def test_it_is_the_total_and_the_source_at_once(self) -> None:
-        stored = admitted(pod(container(gpus=2)), self.DEFAULT, values=self.CHART)
-        resources = stored["spec"]["containers"][0]["resources"]
-        assert resources["limits"] == {"nvidia.com/gpu": "2", "nvidia.com/memory": "16Gi"}
-        assert resources["requests"] == resources["limits"]
-        assert frozen(stored) == ("Resource", gib(8))
-
-    @pytest.mark.parametrize("annotation", ["8Gi", "5000000000"])
-    def test_the_pod_is_right_after_one_pass(self, annotation: str) -> None:
-        raw = pod(container(gpus=3), annotations={names.LIMIT_ANNOTATION: annotation})
-        stored = admitted(raw, self.DEFAULT, values=self.CHART)
-        assert review(stored, self.DEFAULT, values=self.CHART).operations == ()
-
-    @pytest.mark.parametrize(
-        "record", [policy(), policy(mode="Observe", limits={"default": "8Gi"}), tenant()]
-    )
-    def test_who_has_no_limit_of_an_active_policy_gets_nothing(self, record: Any) -> None:
-        stored = admitted(pod(), record, values=self.CHART)
-        assert stored["spec"]["containers"][0]["resources"] == container()["resources"]
-
-    def test_it_is_off_unless_the_chart_turns_it_on(self) -> None:
-        stored = admitted(pod(), self.DEFAULT)
-        assert stored["spec"]["containers"][0]["resources"] == container()["resources"]
 
 
 def test_500_containers_are_decided_within_half_of_the_time_that_the_server_waits() -> None:
