@@ -192,7 +192,10 @@ policy_specs: st.SearchStrategy[Raw] = st.fixed_dictionaries(
         ),
         "monitoring": _either(mode=["Sidecar", "NodeAgent", "None"], intervalSeconds=[1, 60]),
         "datasetCache": st.sampled_from(
-            [{"mountPath": "/mnt/ramdisk", "sizeLimit": "1Gi"}, {"mountPath": "/mnt", "sizeLimit": 5}]
+            [
+                {"mountPath": "/mnt/ramdisk", "sizeLimit": "1Gi"},
+                {"mountPath": "/mnt", "sizeLimit": 5},
+            ]
         ),
     },
 )
