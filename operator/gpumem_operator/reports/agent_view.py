@@ -1,0 +1,105 @@
+"""What the agent of a node says: it sees every process and card, and what kubelet handed out."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from gpumem_operator.reports.cards import Card, card_of
+from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
+from gpumem_operator.reports.pictures import Amount, Picture
+from gpumem_operator.reports.uses import (
+    UNNAMED,
+    GpuUse,
+    Place,
+    PodUse,
+    by_pod,
+    container_of,
+    in_order,
+    rows_of,
+)
+
+_Holder = tuple[str, str]
+"""Pod uid and container; a process of no pod that we know stands for itself."""
+
+
+class AgentView:
+    """The pods of one node, through one picture of its agent."""
+
+    def __init__(self, pods: Sequence[MeasuredPod], picture: Picture) -> None:
+        self._pods = {pod.uid: pod for pod in pods}
+        self._picture = picture
+        self._held = by_pod(self._pods, picture.processes)
+        self._broken = {gpu.uuid: gpu.unknown for gpu in picture.gpus if gpu.unknown is not None}
+        self._alone = _alone(self._pods, picture)
+
+    def uses(self) -> dict[str, PodUse]:
+        """What each pod holds, by its uid."""
+        return {uid: self._use(pod) for uid, pod in self._pods.items()}
+
+    def cards(self, node: str, uses: Iterable[PodUse]) -> list[Card]:
+        """The whole cards of the node; what is on MIG instances is on their card."""
+        card_by_uuid = {gpu.uuid: gpu.parent or gpu.uuid for gpu in self._picture.gpus}
+        attributed: defaultdict[str, int] = defaultdict(int)
+        for use in uses:
+            for row in use.rows:
+                attributed[card_by_uuid.get(row.gpu, row.gpu)] += row.amount.bytes or 0
+        return [
+            card_of(node, gpu, attributed[gpu.uuid], self._picture.unknown or gpu.unknown)
+            for gpu in self._picture.gpus
+            if gpu.parent is None
+        ]
+
+    def _use(self, pod: MeasuredPod) -> PodUse:
+        rows = rows_of(self._held.get(pod.uid, {}))
+        for container in pod.containers:
+            given = self._picture.assignments.get((pod.uid, container.name))
+            if given:
+                rows |= {
+                    (container.name, gpu): self._on_given(pod.uid, (container.name, gpu), rows)
+                    for gpu in given
+                }
+            else:
+                rows |= self._on_any(container, rows)
+        if (reason := self._picture.unknown) is not None:
+            rows = {
+                place: GpuUse(*place, Amount(None, reason), row.processes)
+                for place, row in rows.items()
+            }
+        return PodUse(pod, in_order(rows), "NodeAgent")
+
+    def _on_given(self, uid: str, place: Place, rows: Mapping[Place, GpuUse]) -> GpuUse:
+        """On a GPU that kubelet handed to the container."""
+        container, gpu = place
+        processes = rows[place].processes if place in rows else ()
+        holder, used = self._alone.get(gpu, (None, 0))
+        if gpu in self._broken:
+            return GpuUse(*place, Amount(None, self._broken[gpu]), processes)
+        if holder == (uid, container):
+            # Whatever is on a card that is its alone is its, managed memory included.
+            return GpuUse(*place, Amount(used), processes)
+        return rows.get(place) or GpuUse(*place, Amount(0))
+
+    def _on_any(self, container: GpuContainer, rows: Mapping[Place, GpuUse]) -> dict[Place, GpuUse]:
+        """What to add where nothing says which GPUs the container was given."""
+        seen = sum(name == container.name for name, _ in rows)
+        place = (container.name, UNNAMED)
+        if self._broken and seen < container.gpus:
+            # It may have one of the cards whose processes can not be listed.
+            return {place: GpuUse(*place, Amount(None, min(filter(None, self._broken.values()))))}
+        return {} if seen else {place: GpuUse(*place, Amount(0))}
+
+
+def _alone(pods: Mapping[str, MeasuredPod], picture: Picture) -> dict[str, tuple[_Holder, int]]:
+    """GPUs that one container alone holds, with what is used of each beside the reserve."""
+    holders: defaultdict[str, set[_Holder]] = defaultdict(set)
+    for place, gpus in picture.assignments.items():
+        for gpu in gpus:
+            holders[gpu].add(place)
+    for process in picture.processes:
+        pod = pods.get(process.pod_uid or "")
+        stranger = (f"process {process.pid}", UNNAMED)
+        holders[process.gpu].add((pod.uid, container_of(pod, process)) if pod else stranger)
+    return {
+        gpu.uuid: (next(iter(holders[gpu.uuid])), gpu.used_bytes)
+        for gpu in picture.gpus
+        if gpu.used_bytes is not None and gpu.unknown is None and len(holders[gpu.uuid]) == 1
+    }

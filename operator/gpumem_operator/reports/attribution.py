@@ -1,0 +1,83 @@
+"""From pictures to pods: who holds how much of which card, or why that is not known.
+
+    fresh agent of the pod's node  >  fresh sidecar of the pod  (in it: NVML > shim)  >  Unknown
+
+The best source that knows everything about the pod counts, whole; a pod is never put together from
+two of them. A sender speaks only for its own: an agent for pods of its node, a sidecar for its pod.
+Nothing that is not known is ever taken for zero.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from gpumem_operator.reports.agent_view import AgentView
+from gpumem_operator.reports.cards import Card, card_of
+from gpumem_operator.reports.measured import MeasuredPod
+from gpumem_operator.reports.pictures import Amount, Picture, Sender
+from gpumem_operator.reports.sidecar_view import sidecar_view
+from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
+from gpumem_operator.reports.uses import UNNAMED, GpuUse, PodUse, Usage
+
+NO_REPORT: Final = "NoReport"
+"""Nobody has reported yet, or not since the present leader began."""
+SILENT: Final = "Silent"
+"""Whoever reported has said nothing for 90 s."""
+NOT_MEASURED: Final = "NotMeasured"
+"""The pod has no sidecar, and its node no agent."""
+NOT_STARTED: Final = "NotStarted"
+"""None of its containers has started: it holds nothing, and nobody has looked."""
+
+
+def attribute(pods: Iterable[MeasuredPod], pictures: Mapping[Sender, Picture], now: float) -> Usage:
+    """What every pod holds at `now`, in the seconds by which pictures were taken in."""
+    asked = {pod.uid: pod for pod in pods}
+    by_node: defaultdict[str, list[MeasuredPod]] = defaultdict(list)
+    for pod in asked.values():
+        by_node[pod.node].append(pod)
+    seen: dict[str, PodUse] = {}
+    cards: list[Card] = []
+    for (kind, node), picture in pictures.items():
+        if kind != "NodeAgent":
+            continue
+        if not _fresh(picture, now):
+            cards += (card_of(node, gpu, None, SILENT) for gpu in picture.gpus if not gpu.parent)
+            continue
+        view = AgentView(by_node.get(node, ()), picture)
+        uses = view.uses()
+        seen |= uses
+        cards += view.cards(node, uses.values())
+    return Usage(
+        {uid: _choose(pod, seen.get(uid), pictures, now) for uid, pod in asked.items()},
+        tuple(sorted(cards, key=lambda card: (card.node, card.uuid))),
+    )
+
+
+def _choose(
+    pod: MeasuredPod, agent: PodUse | None, pictures: Mapping[Sender, Picture], now: float
+) -> PodUse:
+    if agent is not None and agent.total.known:
+        return agent
+    picture = pictures.get(Sender("Sidecar", pod.uid))
+    if picture is not None and _fresh(picture, now):
+        sidecar = sidecar_view(pod, picture)
+        if sidecar.total.known or agent is None:
+            return sidecar
+    return agent or _unmeasured(pod, _why(pod, picture, pictures))
+
+
+def _fresh(picture: Picture, now: float) -> bool:
+    return now - picture.heard <= SILENT_AFTER_SECONDS
+
+
+def _why(pod: MeasuredPod, picture: Picture | None, pictures: Mapping[Sender, Picture]) -> str:
+    if picture is not None or Sender("NodeAgent", pod.node) in pictures:
+        return SILENT
+    if not pod.started:
+        return NOT_STARTED
+    return NO_REPORT if pod.has_sidecar else NOT_MEASURED
+
+
+def _unmeasured(pod: MeasuredPod, reason: str) -> PodUse:
+    names = [container.name for container in pod.containers] or [UNNAMED]
+    return PodUse(pod, tuple(GpuUse(name, UNNAMED, Amount(None, reason)) for name in names), None)

@@ -1,0 +1,48 @@
+"""A pod as measurement sees it: what its containers may hold, and how it can be measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpumem_operator.api.pods import Source
+
+
+@dataclass(frozen=True, slots=True)
+class GpuContainer:
+    """One container of a pod that asks for GPUs."""
+
+    name: str
+    gpus: int
+    limit_bytes: int | None
+    """Per GPU; None where it may take whole cards."""
+    source: Source
+    profile_bytes: int | None
+    """Memory of its smallest MIG slice; None where one of its GPUs is a card."""
+    exclusive: bool
+    """Whether all of its GPUs are cards that nobody else gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPod:
+    """One GPU pod that has not finished."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    """Empty before it is scheduled."""
+    policy: str
+    """Name of the policy whose plan it carries; empty without one."""
+    containers: tuple[GpuContainer, ...]
+    container_names: frozenset[str]
+    """Of all containers, ours among them."""
+    container_ids: Mapping[str, str]
+    """Names of started containers by their id, as the pod's status says."""
+    started: bool
+    """Whether a container of it may run; before that it holds nothing."""
+    has_sidecar: bool
+    shares_processes: bool
+    """Whether its sidecar can see the processes of the other containers."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,119 @@
+"""What a sender saw last, as the core keeps it: small, immutable, apart from the wire format."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from gpumem_operator.reports.report import Gpu, Process, Report
+
+SenderKind = Literal["NodeAgent", "Sidecar"]
+
+
+class Sender(NamedTuple):
+    """Who reports: an agent for a node by its name, or a sidecar for a pod by its uid."""
+
+    kind: SenderKind
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Bytes that are known, or why they are not: exactly one of the two is set."""
+
+    bytes: int | None
+    unknown: str | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.bytes is not None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """One card or MIG instance."""
+
+    uuid: str
+    model: str
+    parent: str | None
+    total_bytes: int | None
+    reserved_bytes: int | None
+    used_bytes: int | None
+    unknown: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessReading:
+    """One process on one GPU."""
+
+    pid: int
+    gpu: str
+    pod_uid: str | None
+    container: str | None
+    container_id: str | None
+    amount: Amount
+    shim: bool
+    """Whether the amount is the workload's own claim, and not what NVML says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Everything that one sender saw at one moment."""
+
+    heard: float
+    """When it last said that this holds, in the caller's seconds."""
+    unknown: str | None
+    """Why the picture is not whole."""
+    gpus: tuple[GpuReading, ...]
+    processes: tuple[ProcessReading, ...]
+    assignments: Mapping[tuple[str, str], frozenset[str]]
+    """GPUs that were handed to a container, by pod uid and container name."""
+
+
+def picture_of(report: Report, now: float) -> Picture:
+    """The picture in a full report that arrived at `now`."""
+    return Picture(
+        heard=now,
+        unknown=report.unknown,
+        gpus=tuple(map(_gpu, report.gpus)),
+        processes=tuple(_best({}, report.processes).values()),
+        assignments={
+            (given.pod_uid, given.container): frozenset(given.gpus) for given in report.assignments
+        },
+    )
+
+
+def _gpu(gpu: Gpu) -> GpuReading:
+    return GpuReading(
+        gpu.uuid,
+        gpu.model,
+        gpu.parent,
+        gpu.total_bytes,
+        gpu.reserved_bytes,
+        gpu.used_bytes,
+        gpu.unknown,
+    )
+
+
+def _best(
+    found: dict[tuple[int, str], ProcessReading], processes: list[Process]
+) -> dict[tuple[int, str], ProcessReading]:
+    """One reading of each process on each GPU: NVML's before the shim's, known before unknown."""
+    for process in processes:
+        reading = ProcessReading(
+            pid=process.pid,
+            gpu=process.gpu,
+            pod_uid=process.pod_uid,
+            container=process.container,
+            container_id=process.container_id,
+            amount=Amount(process.bytes, process.unknown),
+            shim=process.source == "Shim",
+        )
+        key = (process.pid, process.gpu)
+        if key not in found or _rank(reading) < _rank(found[key]):
+            found[key] = reading
+    return found
+
+
+def _rank(reading: ProcessReading) -> tuple[bool, bool, int]:
+    # The last part makes the choice independent of the order in which a sender lists them.
+    return (not reading.amount.known, reading.shim, -(reading.amount.bytes or 0))

@@ -1,0 +1,43 @@
+"""What a pod's own sidecar says: of its pod alone, and only where it could have seen."""
+
+from typing import Final
+
+from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
+from gpumem_operator.reports.pictures import Amount, Picture
+from gpumem_operator.reports.uses import UNNAMED, GpuUse, PodUse, by_pod, in_order, rows_of
+
+PROCESSES_NOT_SHARED: Final = "ProcessesNotShared"
+"""The sidecar can not see the pod's processes: shareProcessNamespace is not true."""
+
+
+def sidecar_view(pod: MeasuredPod, picture: Picture) -> PodUse:
+    """What the pod holds."""
+    own = [process for process in picture.processes if process.pod_uid == pod.uid]
+    rows = rows_of(by_pod({pod.uid: pod}, own).get(pod.uid, {}))
+    for container in pod.containers:
+        seen = sum(name == container.name for name, _ in rows)
+        reason = _why_unseen(pod, container, picture, seen=seen)
+        place = (container.name, UNNAMED)
+        if reason is not None:
+            rows[place] = GpuUse(*place, Amount(None, reason))
+        elif not seen:
+            rows[place] = GpuUse(*place, Amount(0))
+    claimed = any(process.shim for process in own)
+    return PodUse(pod, in_order(rows), "Shim" if claimed else "Sidecar")
+
+
+def _why_unseen(
+    pod: MeasuredPod, container: GpuContainer, picture: Picture, *, seen: int
+) -> str | None:
+    """Why a container may hold something that the sidecar did not see; None where it does not."""
+    if any(p.pod_uid is None and p.amount.unknown == "HostPids" for p in picture.processes):
+        return "HostPids"
+    if seen >= container.gpus:
+        return None
+    if picture.unknown is not None:
+        # Without NVML only processes with a shim are seen, and others may be there.
+        return None if seen else picture.unknown
+    if not pod.shares_processes:
+        # Of processes in other namespaces NVML lists none: no process is not nothing used.
+        return PROCESSES_NOT_SHARED
+    return next((gpu.unknown for gpu in picture.gpus if gpu.unknown is not None), None)

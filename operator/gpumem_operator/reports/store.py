@@ -1,0 +1,106 @@
+"""The latest picture of every sender, and the rules by which a report replaces it.
+
+A sender numbers its reports from its own start. What is not newer than the last one is refused, and
+so is whatever comes from a start that another one has followed. A report that says `Unchanged` only
+counts where the one before it was taken in: otherwise nobody here knows what has not changed.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gpumem_operator.reports.pictures import Picture, Sender, picture_of
+from gpumem_operator.reports.report import Report
+
+SILENT_AFTER_SECONDS: Final = 90.0
+"""Three times the longest pause of a sender: what is older is Unknown."""
+_FORGET_AFTER_SECONDS: Final = 600.0
+_REMEMBERED_STARTS: Final = 8
+
+
+class OutOfSequence(Exception):
+    """The report is not newer than the last one of this sender."""
+
+
+class TooManySenders(Exception):
+    """The store is full."""
+
+
+@dataclass
+class _Known:
+    """What is remembered of one sender."""
+
+    start: str
+    sequence: int
+    heard: float
+    picture: Picture | None = None
+    earlier_starts: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_STARTS))
+
+
+class Store:
+    """Pictures by sender. The order in which different senders report does not matter."""
+
+    def __init__(self, *, most_senders: int = 20_000) -> None:
+        self._most_senders = most_senders
+        self._known: dict[Sender, _Known] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def take(self, sender: Sender, report: Report, now: float) -> bool:
+        """Take in a report that arrived at `now` (seconds); whether a whole picture is here.
+
+        Raises OutOfSequence and TooManySenders; nothing has changed then.
+        """
+        known = self._known.get(sender)
+        if known is None:
+            if len(self._known) >= self._most_senders:
+                raise TooManySenders(f"{self._most_senders} senders are known already")
+            known = _Known(report.sender_start, -1, now)
+        elif known.start != report.sender_start:
+            if report.sender_start in known.earlier_starts:
+                raise OutOfSequence(
+                    f"start {report.sender_start!r} of this sender was followed by another one"
+                )
+            known.earlier_starts.append(known.start)
+            known = _Known(report.sender_start, -1, now, None, known.earlier_starts)
+        elif report.sequence <= known.sequence:
+            raise OutOfSequence(
+                f"sequence {report.sequence} is not above the last one, {known.sequence}"
+            )
+        self._known[sender] = known
+        return _renew(known, report, now)
+
+    def pictures(self) -> Mapping[Sender, Picture]:
+        """All pictures; how old each one is, it says itself."""
+        return {
+            sender: known.picture
+            for sender, known in self._known.items()
+            if known.picture is not None
+        }
+
+    def forget(self, gone: Callable[[Sender], bool], now: float) -> None:
+        """Drop senders that are `gone` and silent, and those that are silent for ten minutes.
+
+        A sender that is gone and not silent may be one that our copy of the cluster lacks yet.
+        """
+        self._known = {
+            sender: known
+            for sender, known in self._known.items()
+            if now - known.heard
+            <= (SILENT_AFTER_SECONDS if gone(sender) else _FORGET_AFTER_SECONDS)
+        }
+
+
+def _renew(known: _Known, report: Report, now: float) -> bool:
+    follows = report.sequence == known.sequence + 1
+    known.sequence, known.heard = report.sequence, now
+    if report.kind == "Full":
+        known.picture = picture_of(report, now)
+        return True
+    if known.picture is None or not follows:
+        # What we have may not be what has not changed: it ages until the whole picture comes.
+        return False
+    known.picture = replace(known.picture, heard=now)
+    return True

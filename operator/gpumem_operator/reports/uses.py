@@ -1,0 +1,104 @@
+"""Who holds how much: the result of attribution, and what both kinds of senders' views share."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from gpumem_operator.reports.cards import Card
+from gpumem_operator.reports.measured import MeasuredPod
+from gpumem_operator.reports.pictures import Amount, ProcessReading
+
+UNNAMED: Final = ""
+"""A container that could not be named, or a GPU that nothing says which it is."""
+
+Source = Literal["NodeAgent", "Sidecar", "Shim"]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    """What one container holds on one GPU."""
+
+    container: str
+    gpu: str
+    amount: Amount
+    processes: tuple[ProcessReading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodUse:
+    """What one pod holds."""
+
+    pod: MeasuredPod
+    rows: tuple[GpuUse, ...]
+    """By container and GPU; every GPU container has at least one."""
+    source: Source | None
+    """Whose picture this is; None where nobody's is fresh."""
+
+    @property
+    def total(self) -> Amount:
+        """Over all containers and GPUs."""
+        return add(row.amount for row in self.rows)
+
+    def of(self, container: str) -> Amount:
+        """What one container holds, over its GPUs."""
+        return add(row.amount for row in self.rows if row.container == container)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Everything that is known at one moment."""
+
+    pods: Mapping[str, PodUse] = field(default_factory=dict)
+    """By uid: every pod that was asked about."""
+    cards: tuple[Card, ...] = ()
+    """Cards that agents see, by node and uuid."""
+
+
+def add(amounts: Iterable[Amount]) -> Amount:
+    """The sum; not known where any part is not."""
+    total = 0
+    for amount in amounts:
+        if amount.bytes is None:
+            return amount
+        total += amount.bytes
+    return Amount(total)
+
+
+Place = tuple[str, str]
+"""A container's name and a GPU's uuid."""
+Places = dict[Place, list[ProcessReading]]
+
+
+def by_pod(
+    pods: Mapping[str, MeasuredPod], processes: Iterable[ProcessReading]
+) -> dict[str, Places]:
+    """Processes of these pods by the pod's uid, and there by place."""
+    held: dict[str, Places] = {}
+    for process in processes:
+        pod = pods.get(process.pod_uid or "")
+        if pod is not None:
+            place = (container_of(pod, process), process.gpu)
+            held.setdefault(pod.uid, {}).setdefault(place, []).append(process)
+    return held
+
+
+def container_of(pod: MeasuredPod, process: ProcessReading) -> str:
+    """The container as the pod's status and spec know it; a sender's word alone is no name."""
+    if (name := pod.container_ids.get(process.container_id or "")) is not None:
+        return name
+    named = process.container or UNNAMED
+    return named if named in pod.container_names else UNNAMED
+
+
+def rows_of(places: Places) -> dict[Place, GpuUse]:
+    """One row for each place, with the sum of its processes."""
+    return {
+        place: GpuUse(*place, add(process.amount for process in processes), tuple(processes))
+        for place, processes in places.items()
+    }
+
+
+def in_order(rows: Mapping[Place, GpuUse]) -> tuple[GpuUse, ...]:
+    """All rows by place. A pod without any holds nothing."""
+    ordered = tuple(row for _, row in sorted(rows.items()))
+    return ordered or (GpuUse(UNNAMED, UNNAMED, Amount(0)),)
