@@ -158,9 +158,9 @@ def test_the_status_of_a_policy_is_written_apart_and_shown(api_server: Cluster) 
         assert shown == {
             "NAME": "shown", "MODE": "Active", "PRIORITY": "10", "DEFAULT": "8Gi",
             "MAX": "17179869184", "MANAGED": "3", "OUTDATED": "1", "UNMANAGED": "2",
-            "USED": "4096", "READY": "True",
+            "SHADOWED": "", "USED": "4096", "READY": "True",
         }  # fmt: skip
-        assert "OUTDATED" not in columns_of(api_server, "gmp", "shown")
+        assert "SHADOWED" not in columns_of(api_server, "gmp", "shown")
     finally:
         api_server.kubectl("delete", "gmp", "shown")
 

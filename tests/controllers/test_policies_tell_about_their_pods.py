@@ -59,6 +59,31 @@ def test_a_change_that_says_nothing_about_pods_makes_none_of_them_outdated() -> 
     assert status(other, pods=(managed(PRESENT),))["pods"]["outdated"] == 1
 
 
+def test_pods_of_a_deleted_policy_are_outdated_under_the_one_that_would_decide_today() -> None:
+    orphan = managed("whatever", name="deleted")
+    assert status(TRAINING, pods=(orphan,))["pods"] == {
+        "managed": 1,
+        "outdated": 1,
+        "unmanaged": 0,
+    }
+    (other,) = policies(policy("deleted", limits={"default": "8Gi"}))
+    assert status(TRAINING, other, pods=(orphan,))["pods"]["managed"] == 0
+
+
+def test_fields_that_this_version_does_not_act_on_are_named() -> None:
+    (record,) = policies(
+        policy(enforcement={"mode": "Enforce"}, injection={"serverArgs": "Enabled"})
+    )
+    ready = condition(status(record), "Ready")
+    assert (ready["status"], ready["reason"]) == ("True", "PartlyApplied")
+    assert ready["message"].endswith("spec.enforcement.mode, spec.injection.serverArgs.")
+
+
+def test_an_observing_policy_does_not_say_that_it_applies_anything() -> None:
+    (record,) = policies(policy(mode="Observe"))
+    assert "nothing is limited or refused" in condition(status(record), "Ready")["message"]
+
+
 def test_what_pods_declared_is_added_up_and_silence_is_not_a_declaration() -> None:
     pods = (
         managed(PRESENT, declared=8),

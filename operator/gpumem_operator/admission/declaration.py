@@ -149,6 +149,10 @@ def _annotations(facts: PodFacts) -> tuple[dict[str, Annotated], list[Violation]
         except QuantityError as error:
             violations.append(Violation(path, str(error)))
             continue
+        if amount < MIB:
+            text = f"{format_bytes(amount)} per GPU, less than 1Mi: {_unit_hint(amount)}"
+            violations.append(Violation(path, text))
+            continue
         if key == names.LIMIT_ANNOTATION:
             if not able:
                 violations.append(Violation(path, "no container of the pod asks for a GPU"))
@@ -194,8 +198,16 @@ def _no_amount(row: Declaration) -> Iterator[Violation]:
     if (row.limit_bytes or 0) < MIB:
         yield Violation(
             row.place,
-            f"{_words(row)}, less than 1Mi: declare more, or remove the declaration",
+            f"{_words(row)}, less than 1Mi: {_unit_hint(row.container.memory_bytes or 0)}",
         )
+
+
+def _unit_hint(amount: int) -> str:
+    """People who know another system write 8 for GiB or 8192 for MiB."""
+    if not amount:
+        return "declare more, or remove the declaration"
+    unit = "Gi" if amount < 1024 else "Mi"
+    return f"an amount without a unit is in bytes; did you mean {amount}{unit}?"
 
 
 def _out_of_bounds(row: Declaration, limits: Limits) -> Iterator[Violation]:

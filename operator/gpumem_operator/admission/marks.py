@@ -1,9 +1,24 @@
 """Labels and annotations of a handled pod: for finding it, and for people."""
 
+from typing import Final, Protocol
+
 from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration, Declarations
 from gpumem_operator.api.quantity import format_bytes
+from gpumem_operator.api.violation import Violation
+
+_SHOWN_ROWS: Final = 8
+_SHOWN_CHARACTERS: Final = 400
+
+
+class Would(Protocol):
+    """What a policy that only observes would have done."""
+
+    @property
+    def declarations(self) -> Declarations: ...
+    @property
+    def violations(self) -> tuple[Violation, ...]: ...
 
 
 def labels(decider: Decider) -> dict[str, str]:
@@ -13,27 +28,38 @@ def labels(decider: Decider) -> dict[str, str]:
     return marks
 
 
-def annotations(declarations: Declarations, decider: Decider) -> dict[str, str]:
-    marks = {names.SUMMARY_ANNOTATION: _summary(declarations, decider)}
+def annotations(
+    declarations: Declarations, decider: Decider, would: Would | None = None
+) -> dict[str, str]:
+    marks = {names.SUMMARY_ANNOTATION: _summary(declarations, decider, would)}
     if decider.spec is not None:
         marks[names.POLICY_HASH_ANNOTATION] = decider.spec.pod_fingerprint
     return marks
 
 
-def _summary(declarations: Declarations, decider: Decider) -> str:
+def _summary(declarations: Declarations, decider: Decider, would: Would | None) -> str:
     """One line for people; bounded, because a pod may have hundreds of containers."""
-    rows = [_row_in_words(row) for row in declarations.rows[:8]]
-    if len(declarations.rows) > 8:
-        rows.append(f"and {len(declarations.rows) - 8} more containers")
     mode = f" ({decider.spec.mode})" if decider.spec else ""
-    return f"{decider.title}{mode}: {'; '.join(rows)}"
+    text = f"{decider.title}{mode}: {_rows_in_words(declarations)}"
+    if would is None:
+        return text
+    if would.violations:
+        return f"{text}; Active would refuse it: {str(would.violations[0])[:_SHOWN_CHARACTERS]}"
+    return f"{text}; Active would say: {_rows_in_words(would.declarations)}"
+
+
+def _rows_in_words(declarations: Declarations) -> str:
+    rows = [_row_in_words(row) for row in declarations.rows[:_SHOWN_ROWS]]
+    if len(declarations.rows) > _SHOWN_ROWS:
+        rows.append(f"and {len(declarations.rows) - _SHOWN_ROWS} more containers")
+    return "; ".join(rows)
 
 
 def _row_in_words(row: Declaration) -> str:
     gpus = row.container.gpu_count
-    count = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
+    count = {0: "the GPUs that it sees", 1: "1 GPU"}.get(gpus, f"{gpus} GPUs")
     if row.limit_bytes is None:
         return f"{row.container.name} {count}, no limit"
     limit = format_bytes(row.limit_bytes)
-    where = f"each of {count}" if gpus > 1 else count
+    where = count if gpus == 1 else f"each of {count}"
     return f"{row.container.name} {limit} on {where} ({row.source})"

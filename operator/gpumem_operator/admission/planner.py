@@ -41,7 +41,12 @@ class Planned:
 
 
 def make_plan(
-    facts: PodFacts, declarations: Declarations, *, decider: Decider, values: Values
+    facts: PodFacts,
+    declarations: Declarations,
+    *,
+    decider: Decider,
+    values: Values,
+    would: marks.Would | None = None,
 ) -> Planned:
     """The plan of a pod that a policy or a tenant decides for."""
     settings = PodSettings.of(facts, decider, values)
@@ -60,7 +65,7 @@ def make_plan(
     shimmed = any(part.shimmed for part in parts)
     plan = PodPlan(
         labels=marks.labels(decider),
-        annotations=marks.annotations(declarations, decider),
+        annotations=marks.annotations(declarations, decider, would),
         containers=tuple(part.plan for part in parts),
         init_containers=_our_containers(facts, settings, values, shimmed=shimmed),
         volumes=_volumes(settings, values, shimmed=shimmed),
@@ -174,9 +179,8 @@ def _hidden_python_paths(parts: list[_PlannedContainer]) -> list[str]:
     if not hidden:
         return []
     return [
-        f"PYTHONPATH is set for the shim in {_some(hidden)} and hides one that the image has: if "
-        f"modules are missing, name it in injection.imagePythonPath or in annotation "
-        f"{names.PYTHON_PATH_ANNOTATION}"
+        f"PYTHONPATH is set for the shim in {_some(hidden)}. If the image sets one too, it is "
+        f"hidden: name it in injection.imagePythonPath or annotation {names.PYTHON_PATH_ANNOTATION}"
     ]
 
 

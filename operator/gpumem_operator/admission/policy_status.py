@@ -6,6 +6,7 @@ from typing import Any
 
 from gpumem_operator.admission.selection import policy_for, rank
 from gpumem_operator.api import conditions
+from gpumem_operator.api.not_acted_on import not_acted_on
 from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.selector import LabelSelector, Requirement
 from gpumem_operator.api.transitions import Finding, renew_conditions
@@ -46,7 +47,7 @@ def policy_status(
     `current` is the stored status; it is equal in these fields when nothing has to be written.
     `now` is RFC 3339 in UTC.
     """
-    managed = [pod for pod in surroundings.pods if pod.handled and pod.policy == policy.name]
+    managed = [pod for pod in surroundings.pods if _belongs(pod, policy, surroundings.policies)]
     unmanaged = sum(_slipped(pod, policy, surroundings.policies) for pod in surroundings.pods)
     findings = [
         _ready(policy, unmanaged),
@@ -73,6 +74,16 @@ def policy_status(
             "declaredBytes": sum(pod.declared_bytes or 0 for pod in managed),
         },
     }
+
+
+def _belongs(pod: PolicyPod, policy: PolicyRecord, policies: Sequence[PolicyRecord]) -> bool:
+    """A handled pod whose policy is gone belongs to the one that would decide today."""
+    if not pod.handled or pod.policy == policy.name:
+        return pod.handled
+    if any(other.name == pod.policy for other in policies):
+        return False
+    winner = policy_for(pod.labels, policies)
+    return winner is not None and winner.name == policy.name
 
 
 def _slipped(pod: PolicyPod, policy: PolicyRecord, policies: Sequence[PolicyRecord]) -> bool:
@@ -103,7 +114,22 @@ def _ready(policy: PolicyRecord, unmanaged: int) -> Finding:
             f"New pods get what the spec says. {_count(unmanaged)} that it selects never went"
             " through admission: create them again to give them their limits.",
         )
-    return Finding(conditions.READY, "True", conditions.APPLIED, "New pods get what the spec says.")
+    unused = not_acted_on(policy.spec) if policy.spec else ()
+    if unused:
+        return Finding(
+            conditions.READY,
+            "True",
+            conditions.PARTLY_APPLIED,
+            "New pods get what the spec says, apart from what this version does not act on:"
+            f" {', '.join(unused)}.",
+        )
+    return Finding(conditions.READY, "True", conditions.APPLIED, _what_new_pods_get(policy))
+
+
+def _what_new_pods_get(policy: PolicyRecord) -> str:
+    if policy.spec is not None and policy.spec.mode == "Observe":
+        return "New pods are labelled and nothing is limited or refused: spec.mode is Observe."
+    return "New pods get what the spec says."
 
 
 def _count(pods: int) -> str:

@@ -6,9 +6,11 @@ from typing import Any
 
 from gpumem_operator import names
 from gpumem_operator.admission import ephemeral, quota
+from gpumem_operator.admission.annotations import unknown_annotations
 from gpumem_operator.admission.decider import Decider, decide
 from gpumem_operator.admission.declaration import Declarations, declare
 from gpumem_operator.admission.edit import operations
+from gpumem_operator.admission.hindsight import look_back
 from gpumem_operator.admission.planner import make_plan
 from gpumem_operator.admission.verdict import Verdict, refusal, shown_warnings
 from gpumem_operator.api.pods import PodFacts, gather, is_gpu_pod, is_handled
@@ -82,21 +84,23 @@ def _review(
     decider: Decider,
     values: Values,
 ) -> Verdict:
-    planned = make_plan(facts, declarations, decider=decider, values=values)
+    hindsight = look_back(facts, decider, values)
+    planned = make_plan(facts, declarations, decider=decider, values=values, would=hindsight)
     devices = tuple(_devices_in_tenants(facts, surroundings))
     quotas = quota.check(facts, declarations, surroundings.tenants, values)
     refused = [*_reserved_names(facts), *devices, *quotas.violations]
-    judged = [*declarations.out_of_bounds, *planned.violations]
-    # Without a tenant nobody but the policy minds a faulty declaration, and it only observes.
-    (refused if decider.active or surroundings.tenants else judged).extend(declarations.violations)
+    # Without a tenant nobody but the policy minds a faulty declaration, and it may only observe.
+    if decider.active or surroundings.tenants:
+        refused.extend(declarations.violations)
     if decider.active:
-        refused.extend(judged)
+        refused.extend([*declarations.out_of_bounds, *planned.violations])
     if refused:
         return refusal(facts.title, refused, next_step=f"{decider.title} decides for this pod")
-    warnings = [*planned.warnings, *quotas.warnings, *_unlimited(declarations, decider)]
+    warnings = [*unknown_annotations(facts), *quotas.warnings, *_unlimited(declarations, decider)]
     warnings.extend(_uncounted(declarations))
-    if not decider.active:
-        warnings.extend(f"would be refused: {violation}" for violation in judged)
+    if hindsight is not None:
+        warnings.extend(f"would be refused: {violation}" for violation in hindsight.violations)
+    warnings.extend(planned.warnings)
     return Verdict(
         operations=tuple(operations(pod, planned.plan, values.memory_resource)),
         warnings=shown_warnings(warnings),

@@ -104,6 +104,7 @@ def _old_enough_key(key: str) -> Rule:
         ),
         sentence=(
             f"{key} exists since PyTorch {format_version(since)}, and minVersion is {{minVersion}}"
+            " (2.0 unless set): raise it if no pod has an older PyTorch"
         ),
         at=".allocatorConfig",
     )

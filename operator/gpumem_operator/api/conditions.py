@@ -43,6 +43,8 @@ USING_MORE_THAN_CHARGED: Final = "UsingMoreThanCharged"
 
 APPLIED: Final = "Applied"
 """Ready=True: new pods get what the spec says."""
+PARTLY_APPLIED: Final = "PartlyApplied"
+"""Ready=True: the spec has fields that this version accepts and does not act on."""
 INVALID_SPEC: Final = "InvalidSpec"
 """Ready=False: the stored spec can not be read; GPU pods of the namespace are refused."""
 UNMANAGED_PODS: Final = "UnmanagedPods"

@@ -73,7 +73,6 @@ POLICY: Final = Kind(
             ".status.pods.outdated",
             "integer",
             "Managed pods that were admitted before the policy last changed.",
-            wide=True,
         ),
         Column(
             "Unmanaged",
@@ -81,6 +80,7 @@ POLICY: Final = Kind(
             "integer",
             "GPU pods that never went through admission.",
         ),
+        Column("Shadowed", _condition("Shadowed"), wide=True),
         Column("Used", ".status.memory.usedBytes", "integer", "Measured, in bytes.", wide=True),
         Column("Ready", _condition("Ready")),
         _AGE,

@@ -71,19 +71,22 @@ class Limits(Model):
         Rule(
             cel=compares("self.contextReserve", "<", "self.min"),
             holds=lambda limits: limits.context_reserve_bytes < limits.min_bytes,
-            sentence="contextReserve {contextReserve} must be smaller than min {min}",
+            sentence=(
+                "contextReserve {contextReserve} must be smaller than min {min}"
+                " (unless set they are 1Gi and 2Gi)"
+            ),
         ),
         Rule(
             cel=f"!has(self.default) || {compares('self.min', '<=', 'self.default')}",
             holds=lambda limits: (
                 limits.default_bytes is None or limits.min_bytes <= limits.default_bytes
             ),
-            sentence="min {min} must not exceed default {default}",
+            sentence="min {min} must not exceed default {default} (min is 2Gi unless set)",
         ),
         Rule(
             cel=f"!has(self.max) || {compares('self.min', '<=', 'self.max')}",
             holds=lambda limits: limits.max_bytes is None or limits.min_bytes <= limits.max_bytes,
-            sentence="min {min} must not exceed max {max}",
+            sentence="min {min} must not exceed max {max} (min is 2Gi unless set)",
         ),
         Rule(
             cel=(

@@ -18,6 +18,8 @@ _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**5
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15,
                    "E": 18}  # fmt: skip
 _EXACT: Final = Context(prec=200)
+_SHORT_CHARACTERS: Final = 6
+"""1536Mi is as long as an exact amount is shown."""
 _FORM: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
     r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?0*[0-9]{1,3}))?",
@@ -79,6 +81,21 @@ def format_bytes(amount: int) -> str:
         if amount and amount % unit == 0:
             return f"{amount // unit}{suffix}"
     return str(amount)
+
+
+def show_bytes(amount: int) -> str:
+    """The amount for people: exact where that is short, else with one decimal, rounded.
+
+    >>> show_bytes(204 * GIB), show_bytes(238499220 * 2**10)
+    ('204Gi', '227.5Gi')
+    """
+    exact = format_bytes(amount)
+    if len(exact) <= _SHORT_CHARACTERS:
+        return exact
+    suffix, unit = max(
+        (entry for entry in _BINARY.items() if entry[1] <= amount), key=lambda entry: entry[1]
+    )
+    return f"{amount / unit:.1f}{suffix}"
 
 
 def floor_to_mib(amount: int) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gpumem_operator.api import conditions
-from gpumem_operator.api.quantity import format_bytes
+from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.transitions import Finding, renew_conditions
 
@@ -39,7 +39,7 @@ def tenant_status(
             current.get("conditions") or (), findings, generation=tenant.generation, now=now
         ),
         "chargedBytes": charged,
-        "readable": None if charged is None else {"charged": format_bytes(charged)},
+        "readable": None if charged is None else {"charged": show_bytes(charged)},
         "topPods": [] if unreadable else top_pods(pods),
     }
 
@@ -64,7 +64,11 @@ def _ready(tenant: TenantRecord) -> Finding:
             f" {tenant.problem}",
         )
     return Finding(
-        conditions.READY, "True", conditions.APPLIED, "Pods of its namespaces are charged to it."
+        conditions.READY,
+        "True",
+        conditions.APPLIED,
+        "Pods of its namespaces are charged to it. This version refuses a pod that is larger than"
+        " the whole quota; it does not yet hold back pods that only exceed what is left.",
     )
 
 
@@ -83,8 +87,8 @@ def _within_quota(tenant: TenantRecord, pods: tuple[ChargedPod, ...]) -> Finding
             conditions.WITHIN_QUOTA,
             "False",
             conditions.QUOTA_EXCEEDED,
-            f"{format_bytes(charged)} is charged and the quota is {format_bytes(limit)}:"
-            f" {format_bytes(charged - limit)} too much.",
+            f"{show_bytes(charged)} is charged and the quota is {show_bytes(limit)}:"
+            f" {show_bytes(charged - limit)} too much.",
         )
     unknown = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.charged_bytes is None]
     if unknown:
@@ -92,12 +96,12 @@ def _within_quota(tenant: TenantRecord, pods: tuple[ChargedPod, ...]) -> Finding
             conditions.WITHIN_QUOTA,
             "Unknown",
             conditions.CHARGE_UNKNOWN,
-            f"At least {format_bytes(charged)} of {format_bytes(limit)} is charged; what"
+            f"At least {show_bytes(charged)} of {show_bytes(limit)} is charged; what"
             f" {len(unknown)} pods take can not be read, first {min(unknown)}.",
         )
     return Finding(
         conditions.WITHIN_QUOTA,
         "True",
         conditions.CHARGES_FIT,
-        f"{format_bytes(charged)} of {format_bytes(limit)} is charged.",
+        f"{show_bytes(charged)} of {show_bytes(limit)} is charged.",
     )

@@ -36,7 +36,7 @@ def test_it_is_added_where_there_is_none_with_a_hint_and_a_warning() -> None:
     assert found[names.PYTHON_PATH_ENV] == SHIM
     assert found[HINT] == "Added"
     warned = " ".join(review(pod(), policy()).warnings)
-    assert "hides one that the image has" in warned
+    assert "If the image sets one too, it is hidden" in warned
     assert names.PYTHON_PATH_ANNOTATION in warned
 
 

@@ -1,0 +1,20 @@
+"""Fields that this version accepts and does nothing about: whoever sets one is told.
+
+A field leaves this list in the change that makes it work.
+"""
+
+from gpumem_operator.api.policy import DefaultPolicySpec, Enforcement, PolicySpec
+
+
+def not_acted_on(spec: DefaultPolicySpec) -> tuple[str, ...]:
+    """Paths of such fields that the spec sets to something else than their default."""
+    enforcement = Enforcement()
+    set_fields = {
+        "spec.enforcement.mode": spec.enforcement.mode != enforcement.mode,
+        "spec.enforcement.minimumEnforcer": spec.enforcement.minimum_enforcer != "None",
+        "spec.enforcement.actions": spec.enforcement.actions != enforcement.actions,
+        "spec.injection.serverArgs": spec.injection.server_args != "Disabled",
+        "spec.monitoring.mode NodeAgent": spec.monitoring.mode == "NodeAgent",
+        "spec.scaling": isinstance(spec, PolicySpec) and bool(spec.scaling),
+    }
+    return tuple(path for path, is_set in set_fields.items() if is_set)

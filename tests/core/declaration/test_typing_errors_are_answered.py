@@ -1,0 +1,43 @@
+"""What people type wrong about memory, and the hint that they get."""
+
+import pytest
+
+from builders import container, pod, policy, refused, review
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [pytest.param("8", "8Gi", id="GiB"), pytest.param("8192", "8192Mi", id="MiB")],
+)
+def test_an_amount_without_a_unit_is_asked_about(written: str, meant: str) -> None:
+    text = refused(pod(container(gpu=1, memory=written)), policy())
+    assert f"did you mean {meant}?" in text
+    annotated = pod(container(gpu=1), annotations={"gpumemory.dev/limit": written})
+    assert f"did you mean {meant}?" in refused(annotated, policy())
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        pytest.param("gpumemory.dev/limits", "did you mean gpumemory.dev/limit?", id="plural"),
+        pytest.param("gpumemory.dev/Limit", "did you mean gpumemory.dev/limit?", id="upper case"),
+        pytest.param("gpumemory.dev/memory", "known are gpumemory.dev/limit", id="another word"),
+    ],
+)
+def test_an_annotation_that_means_nothing_is_warned_of(key: str, said: str) -> None:
+    warned = review(pod(container(gpu=1), annotations={key: "8Gi"}), policy()).warnings
+    [about] = [text for text in warned if "means nothing" in text]
+    assert f"annotation {key} means nothing" in about
+    assert said in about
+
+
+def test_annotations_that_mean_something_and_foreign_ones_are_not_warned_of() -> None:
+    annotations = {
+        "gpumemory.dev/limit": "8Gi",
+        "gpumemory.dev/limit.train": "8Gi",
+        "gpumemory.dev/processes-per-gpu": "2",
+        "gpumemory.dev/python-path": "/app",
+        "example.com/limit": "x",
+    }
+    warned = review(pod(container(gpu=1), annotations=annotations), policy()).warnings
+    assert "means nothing" not in " ".join(warned)
