@@ -1,0 +1,80 @@
+"""What the leader says to a report. Pure, and tolerant of what a newer leader adds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from gpumem_sidecar.picture import Picture
+
+LONGEST_ID = 253
+
+
+class Limit(NamedTuple):
+    """The most that a container may hold on each of its GPUs."""
+
+    pod_uid: str
+    container: str
+    limit_bytes: int
+
+
+class Order(NamedTuple):
+    """Something that is to be done to one process."""
+
+    id: str
+    action: str
+
+
+class Answer(NamedTuple):
+    """`full`: the leader has no picture of this sender."""
+
+    full: bool = False
+    limits: tuple[Limit, ...] = ()
+    orders: tuple[Order, ...] = ()
+
+
+def parse(content: bytes) -> Answer:
+    """Raises ValueError where it is no answer of this version."""
+    raw = json.loads(content)
+    if not isinstance(raw, dict) or raw.get("schemaVersion") != 1:
+        raise ValueError("not an answer of version 1")
+    return Answer(
+        raw.get("next") == "Full",
+        tuple(_limits(raw.get("limits"))),
+        tuple(_orders(raw.get("orders"))),
+    )
+
+
+def is_over(picture: Picture, limits: tuple[Limit, ...]) -> bool:
+    """Whether a container is known to hold more on a card than it may."""
+    held: dict[tuple[str | None, str | None, str], int] = {}
+    for process in picture.processes:
+        place = (process.pod_uid, process.container, process.gpu)
+        # What is unknown is left out: it can only be more.
+        held[place] = held.get(place, 0) + (process.bytes or 0)
+    most = {(limit.pod_uid, limit.container): limit.limit_bytes for limit in limits}
+    return any(
+        limit is not None and amount > limit
+        for (pod_uid, container, _), amount in held.items()
+        for limit in [most.get((pod_uid or "", container or ""))]
+    )
+
+
+def _limits(raw: Any) -> Iterator[Limit]:
+    for entry in _objects(raw):
+        pod_uid, container = entry.get("podUid"), entry.get("container")
+        amount = entry.get("limitBytes")
+        if isinstance(pod_uid, str) and isinstance(container, str) and isinstance(amount, int):
+            yield Limit(pod_uid, container, amount)
+
+
+def _orders(raw: Any) -> Iterator[Order]:
+    for entry in _objects(raw):
+        known, action = entry.get("id"), entry.get("action")
+        if isinstance(known, str) and len(known) <= LONGEST_ID and isinstance(action, str):
+            yield Order(known, action)
+
+
+def _objects(raw: Any) -> list[dict[str, Any]]:
+    return [entry for entry in raw if isinstance(entry, dict)] if isinstance(raw, list) else []

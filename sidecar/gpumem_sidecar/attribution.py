@@ -1,0 +1,158 @@
+"""Whose memory it is: from a reading and what the kernel knows, to a picture. Pure.
+
+Nothing is invented: a process that is gone takes no bytes along (they are the card's still, and
+belong to nobody), and an amount that the driver hides is unknown with a reason, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from gpumem_sidecar.cgroups import Place, place_of
+from gpumem_sidecar.driver_version import Era, era_of
+from gpumem_sidecar.picture import Gpu, Picture, Process
+from gpumem_sidecar.processes import Facts
+from gpumem_sidecar.reading import Card, Listed, Reading, Reason
+from gpumem_sidecar.shim_state import Key, State
+
+Sender = Literal["Sidecar", "NodeAgent"]
+
+
+class Viewpoint(NamedTuple):
+    """Where the sender stands."""
+
+    sender: Sender
+    pod_uid: str | None = None
+    """Of the sidecar's own pod."""
+    child_namespace: bool = False
+    """The sender is not in the PID namespace of the machine."""
+    alone: bool = False
+    """The sender shares its PID namespace with nobody: it can see no process."""
+
+
+class Surroundings(NamedTuple):
+    """What was found out about the processes of a reading."""
+
+    facts: Mapping[int, Facts]
+    """By PID as listed; a process that is gone is missing."""
+    states: Mapping[Key, State]
+    """What shims wrote, of living processes."""
+
+
+def attribute(reading: Reading, viewpoint: Viewpoint, found: Surroundings) -> Picture:
+    """The picture that is sent."""
+    era = era_of(reading.driver_version, child_namespace=viewpoint.child_namespace)
+    unknown = _why_not_whole(reading, viewpoint, era)
+    claimed = _claimed(found, unknown) if unknown is not None else ()
+    listed = () if unknown is not None else _listed(reading, era, viewpoint, found)
+    processes = _with_names((*listed, *claimed))
+    return Picture(
+        reading.driver_version, unknown, tuple(map(_gpu, reading.cards)), tuple(processes)
+    )
+
+
+def _why_not_whole(reading: Reading, viewpoint: Viewpoint, era: Era) -> Reason | None:
+    if reading.unknown is not None:
+        return reading.unknown
+    if viewpoint.alone:
+        return "ProcessesNotShared"
+    # The list has the node's PIDs, those of other tenants too: it is looked at no further.
+    return "HostPids" if era == "HostPids" else None
+
+
+def _gpu(card: Card) -> Gpu:
+    return Gpu(*card[:8])
+
+
+def _listed(
+    reading: Reading, era: Era, viewpoint: Viewpoint, found: Surroundings
+) -> Iterator[Process]:
+    for card in reading.cards:
+        for listed in card.processes:
+            facts = found.facts.get(listed.pid)
+            # Younger than the list: another process got the PID.
+            if facts is None or facts.start_time > card.listed_ticks:
+                continue
+            place = _own_place(place_of(facts.cgroup), viewpoint)
+            if place is not None:
+                state = found.states.get(_key(place, facts))
+                yield _process(card, listed, facts.start_time, place, era, state)
+
+
+def _key(place: Place, facts: Facts) -> Key:
+    return Key(place.pod_uid or "", facts.inner_pid, facts.start_time)
+
+
+def _own_place(place: Place, viewpoint: Viewpoint) -> Place | None:
+    """Where the process counts; None where it is not the sender's to tell about."""
+    if viewpoint.sender == "NodeAgent":
+        return place
+    if place.pod_uid is not None:
+        return place if place.pod_uid == viewpoint.pod_uid else None
+    # In a PID namespace that is not the machine's, everybody is of this pod.
+    if viewpoint.child_namespace or place.container_id is not None:
+        return place._replace(pod_uid=viewpoint.pod_uid)
+    return None
+
+
+def _process(
+    card: Card, listed: Listed, start_time: int, place: Place, era: Era, state: State | None
+) -> Process:
+    amount, unknown = _amount(card, listed, era)
+    claim = dict(state.measured).get(card.uuid) if state and unknown is not None else None
+    return Process(
+        pid=listed.pid,
+        gpu=card.uuid,
+        start_time=start_time,
+        pod_uid=place.pod_uid,
+        container=state.container if state else None,
+        container_id=place.container_id,
+        bytes=amount if claim is None else claim,
+        unknown=unknown if claim is None else None,
+        source="NVML" if claim is None else "Shim",
+        mps=listed.mps,
+        shim=state.shim if state else None,
+    )
+
+
+def _amount(card: Card, listed: Listed, era: Era) -> tuple[int | None, Reason | None]:
+    if era == "DriverHidesMemory":
+        return None, "DriverHidesMemory"
+    # A process that NVML lists holds a context at least. More than the card has is a misreading.
+    if not listed.bytes or (card.total_bytes is not None and listed.bytes > card.total_bytes):
+        return None, "NotAvailable"
+    return listed.bytes, None
+
+
+def _claimed(found: Surroundings, unknown: Reason) -> Iterator[Process]:
+    """Processes that are known by their shim alone, with what it measured where it did."""
+    for key, state in found.states.items():
+        common = Process(
+            pid=key.pid,
+            gpu="",
+            start_time=key.start_time,
+            pod_uid=key.pod_uid or None,
+            container=state.container,
+            source="Shim",
+            shim=state.shim,
+        )
+        if not state.measured:
+            yield common._replace(unknown=unknown)
+        for gpu, amount in state.measured:
+            yield common._replace(gpu=gpu, bytes=amount)
+
+
+def _with_names(processes: tuple[Process, ...]) -> Iterator[Process]:
+    """The name that one process of a container has from its shim is that of the others too."""
+    names = {
+        (process.pod_uid, process.container_id): process.container
+        for process in processes
+        if process.container_id and process.container
+    }
+    for process in processes:
+        if process.container is None and process.container_id:
+            name = names.get((process.pod_uid, process.container_id))
+            yield process._replace(container=name)
+        else:
+            yield process

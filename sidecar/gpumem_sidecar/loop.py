@@ -1,0 +1,95 @@
+"""The sampling loop, and what it is made of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from gpumem_sidecar.nvml import Door
+from gpumem_sidecar.outbox import URGENT_SECONDS
+from gpumem_sidecar.patience import Patient
+from gpumem_sidecar.picture import Picture
+from gpumem_sidecar.pulse import Pulse
+from gpumem_sidecar.sampler import Sampler, viewpoint_of
+from gpumem_sidecar.settings import Settings
+
+NVML_SECONDS = 5.0
+"""How long NVML may take for one answer; then the amounts are unknown."""
+
+
+class Rhythm:
+    """How long the loop rests: an interval, or less where somebody waits."""
+
+    def __init__(self, interval_seconds: float) -> None:
+        self._interval = interval_seconds
+        self._changed = threading.Condition()
+        self._urgent = False
+        self._ended = False
+
+    def set_urgent(self, urgent: bool) -> None:
+        with self._changed:
+            self._urgent = urgent
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def rest(self) -> bool:
+        """Wait for the next turn; False at the end. One that becomes urgent begins at once."""
+        with self._changed:
+            if not self._urgent:
+                self._changed.wait_for(lambda: self._ended or self._urgent, self._interval)
+            else:
+                self._changed.wait_for(lambda: self._ended, min(self._interval, URGENT_SECONDS))
+            return not self._ended
+
+
+class Measuring:
+    """Door, patience and sampler of one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._door = Door()
+        viewpoint = viewpoint_of(
+            "NodeAgent" if settings.agent else "Sidecar",
+            None if settings.agent else settings.pod_uid or None,
+        )
+        self.sampler = Sampler(
+            Patient(self._door.read, NVML_SECONDS).ask,
+            viewpoint,
+            run_folder="" if settings.agent else settings.run_path,
+            pods_folder=settings.pods_path if settings.agent else "",
+        )
+
+    @property
+    def outdated(self) -> bool:
+        return self._door.outdated
+
+
+def turn(
+    measuring: Measuring,
+    rhythm: Rhythm,
+    pulse: Pulse,
+    take: Callable[[Picture], None],
+    say: Callable[[str], None],
+) -> None:
+    """Sample until the end."""
+    while True:
+        picture = measuring.sampler.sample()
+        if measuring.sampler.answered:
+            pulse.beat()
+        if measuring.outdated:
+            pulse.outdated()
+        say(_state(picture, measuring.sampler.ignored_files))
+        take(picture)
+        if not rhythm.rest():
+            return
+
+
+def _state(picture: Picture, ignored_files: int) -> str:
+    if picture.unknown is None:
+        state = f"{len(picture.gpus)} GPUs and MIG instances, driver {picture.driver_version}"
+    else:
+        state = f"processes can not be measured: {picture.unknown}"
+    return f"{state}; ignored state files: yes" if ignored_files else state

@@ -1,0 +1,124 @@
+"""Which report is to be sent when. Pure: the clock is an argument.
+
+A picture is sent in full when it differs from what the leader has, and 30 s after the last report
+in any case, as one line where nothing changed. While a container is over its limit or an order is
+open, every picture is sent. After anything that went wrong the leader's picture is not known, and
+the next report is a full one.
+"""
+
+from __future__ import annotations
+
+from gpumem_sidecar.answer import Answer, is_over
+from gpumem_sidecar.attribution import Sender
+from gpumem_sidecar.picture import Picture
+from gpumem_sidecar.report import (
+    Acknowledgement,
+    Header,
+    differs,
+    encode,
+    full,
+    unchanged,
+    without_claims,
+)
+
+HEARTBEAT_SECONDS = 30.0
+URGENT_SECONDS = 0.5
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+REFUSED_SECONDS = 60.0
+"""After a refusal that only somebody else can end."""
+LONGEST_ACKNOWLEDGED = 256
+UNSUPPORTED = "Unsupported"
+
+
+class Outbox:
+    """Knows what the leader knows. Times are seconds on any steady clock."""
+
+    def __init__(self, sender: Sender, sender_start: str) -> None:
+        self._sender: Sender = sender
+        self._sender_start = sender_start
+        self._sequence = 0
+        self._picture: Picture | None = None
+        self._sent: Picture | None = None
+        """What is under way."""
+        self._known: Picture | None = None
+        """What the leader has; None where that is not certain."""
+        self._answer = Answer()
+        self._due: list[Acknowledgement] = []
+        self._acknowledging: list[Acknowledgement] = []
+        self._last_report = -HEARTBEAT_SECONDS
+        self._not_before = 0.0
+        self._failures = 0
+        self._compact = False
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the leader waits for numbers: then every 500 ms."""
+        is_over_limit = self._picture is not None and is_over(self._picture, self._answer.limits)
+        return is_over_limit or bool(self._answer.orders)
+
+    def take(self, picture: Picture) -> None:
+        """The newest picture."""
+        self._picture = picture
+
+    def due_at(self) -> float | None:
+        """When the next report is due, if no other picture comes; None before the first one."""
+        if self._picture is None:
+            return None
+        if self._is_news(self._picture):
+            return self._not_before
+        return max(self._not_before, self._last_report + HEARTBEAT_SECONDS)
+
+    def next_message(self, now: float) -> bytes | None:
+        """The report to send now, or None. Every message has a number of its own, also where the
+        same is said again: nobody knows whether the last one arrived."""
+        due = self.due_at()
+        if self._picture is None or due is None or now < due:
+            return None
+        self._sequence += 1
+        header = Header(self._sender, self._sender_start, self._sequence)
+        self._acknowledging = self._due[:LONGEST_ACKNOWLEDGED]
+        self._sent = self._picture
+        if self._picture == self._known:
+            return encode(unchanged(header, self._picture, self._acknowledging))
+        picture = without_claims(self._picture) if self._compact else self._picture
+        return encode(full(header, picture, self._acknowledging))
+
+    def accepted(self, answer: Answer, now: float) -> None:
+        """The leader took the report."""
+        self._known = None if answer.full else self._sent
+        self._due = self._due[len(self._acknowledging) :]
+        self._answer = answer
+        self._due += [Acknowledgement(order.id, UNSUPPORTED) for order in answer.orders]
+        self._last_report, self._failures = now, 0
+        # A leader that asks again and again is not answered faster than an urgent one.
+        self._not_before = now + URGENT_SECONDS if answer.full or self._due else now
+
+    def failed(self, now: float, jitter: float, *, pause: float | None = None) -> None:
+        """It is not known whether anybody took the report. `jitter` is from 0 to 1; `pause` is
+        what the other side asked for."""
+        self._known = None
+        self._failures += 1
+        longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._failures - 1, 10))
+        self._not_before = now + (pause or longest / 2) + jitter * longest / 2
+
+    def too_large(self, now: float) -> None:
+        """The report was refused for its size: at once without claims; then there is no help."""
+        self._known = None
+        self._not_before = now + (REFUSED_SECONDS if self._compact else 0)
+        self._compact = True
+
+    def out_of_order(self, sender_start: str, now: float, jitter: float) -> None:
+        """The leader has something newer of this sender than the report: begin anew."""
+        self._sender_start, self._sequence = sender_start, 0
+        self.failed(now, jitter)
+
+    def refused(self, now: float) -> None:
+        """Somebody else has to do something first."""
+        self._known = None
+        self._not_before = now + REFUSED_SECONDS
+
+    def _is_news(self, picture: Picture) -> bool:
+        if self._known is None or self._due:
+            return True
+        return differs(self._known, picture) or (self.urgent and picture is not self._sent)

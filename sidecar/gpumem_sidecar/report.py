@@ -1,0 +1,163 @@
+"""The report as JSON, and when a new one is worth sending. Pure.
+
+The operator's own description of the same format is elsewhere; one golden file is tested against
+both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gpumem_sidecar.attribution import Sender
+from gpumem_sidecar.picture import Assignment, Gpu, Picture, Process, Shim
+
+SCHEMA_VERSION = 1
+MOST_GPUS = 256
+MOST_PROCESSES = 4096
+MOST_ASSIGNMENTS = 1024
+SIGNIFICANT_PARTS = 100
+"""A change of more than one part in so many is sent at once."""
+
+
+class Acknowledgement(NamedTuple):
+    """What became of an order."""
+
+    id: str
+    result: str
+    bytes: int | None = None
+
+
+class Header(NamedTuple):
+    """Who sends which message."""
+
+    sender: Sender
+    sender_start: str
+    sequence: int
+
+
+def full(
+    header: Header, picture: Picture, acknowledgements: Sequence[Acknowledgement] = ()
+) -> dict[str, Any]:
+    """The whole picture. What is more than the format takes is left out, and that is said."""
+    processes = sorted(picture.processes, key=_largest_first)[:MOST_PROCESSES]
+    cut = len(processes) < len(picture.processes) or len(picture.gpus) > MOST_GPUS
+    return _message(header, "Full", acknowledgements) | {
+        "driverVersion": picture.driver_version,
+        "unknown": "NotAvailable" if cut and picture.unknown is None else picture.unknown,
+        "gpus": [_gpu(gpu) for gpu in picture.gpus[:MOST_GPUS]],
+        "processes": [_process(process) for process in processes],
+        "assignments": [_assignment(one) for one in picture.assignments[:MOST_ASSIGNMENTS]],
+    }
+
+
+def unchanged(
+    header: Header, picture: Picture, acknowledgements: Sequence[Acknowledgement] = ()
+) -> dict[str, Any]:
+    """Says that the last picture still holds."""
+    return _message(header, "Unchanged", acknowledgements) | {
+        "driverVersion": picture.driver_version,
+        "unknown": picture.unknown,
+    }
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def without_claims(picture: Picture) -> Picture:
+    """The same numbers in fewer bytes: without what shims say about versions and caps."""
+    return picture._replace(
+        processes=tuple(process._replace(shim=None) for process in picture.processes)
+    )
+
+
+def differs(before: Picture, now: Picture) -> bool:
+    """Whether an amount changed by more than 1 %, or anything else at all."""
+    if _without_amounts(before) != _without_amounts(now):
+        return True
+    pairs = zip(_amounts(before), _amounts(now), strict=True)
+    return any(abs(new - old) * SIGNIFICANT_PARTS > old for old, new in pairs)
+
+
+def _without_amounts(picture: Picture) -> Picture:
+    """Amounts become 0, unknown ones stay None."""
+    return picture._replace(
+        gpus=tuple(
+            gpu._replace(used_bytes=None if gpu.used_bytes is None else 0) for gpu in picture.gpus
+        ),
+        processes=tuple(
+            process._replace(bytes=None if process.bytes is None else 0)
+            for process in picture.processes
+        ),
+    )
+
+
+def _amounts(picture: Picture) -> list[int]:
+    used = [gpu.used_bytes for gpu in picture.gpus]
+    held = [process.bytes for process in picture.processes]
+    return [amount for amount in (*used, *held) if amount is not None]
+
+
+def _largest_first(process: Process) -> tuple[int, int]:
+    """Unknown ones first: that something is unknown must not be lost."""
+    return (0, 0) if process.bytes is None else (1, -process.bytes)
+
+
+def _message(
+    header: Header, kind: str, acknowledgements: Sequence[Acknowledgement]
+) -> dict[str, Any]:
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "sender": header.sender,
+        "senderStart": header.sender_start,
+        "sequence": header.sequence,
+        "kind": kind,
+        "acknowledgements": [one._asdict() for one in acknowledgements],
+    }
+
+
+def _gpu(gpu: Gpu) -> dict[str, Any]:
+    return {
+        "uuid": gpu.uuid,
+        "index": gpu.number,
+        "model": gpu.model,
+        "parent": gpu.parent,
+        "totalBytes": gpu.total_bytes,
+        "reservedBytes": gpu.reserved_bytes,
+        "usedBytes": gpu.used_bytes,
+        "unknown": gpu.unknown,
+    }
+
+
+def _process(process: Process) -> dict[str, Any]:
+    return {
+        "pid": process.pid,
+        "startTime": process.start_time,
+        "gpu": process.gpu,
+        "podUid": process.pod_uid,
+        "container": process.container,
+        "containerId": process.container_id,
+        "bytes": process.bytes,
+        "unknown": process.unknown,
+        "source": process.source,
+        "mps": process.mps,
+        "shim": None if process.shim is None else _shim(process.shim),
+    }
+
+
+def _shim(shim: Shim) -> dict[str, Any]:
+    return {
+        "frameworks": [one._asdict() for one in shim.frameworks],
+        "limitBytes": shim.limit_bytes,
+        "applied": None if shim.applied is None else dict(shim.applied),
+    }
+
+
+def _assignment(assignment: Assignment) -> dict[str, Any]:
+    return {
+        "podUid": assignment.pod_uid,
+        "container": assignment.container,
+        "gpus": list(assignment.gpus),
+    }

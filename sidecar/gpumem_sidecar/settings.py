@@ -1,0 +1,75 @@
+"""What the environment says. Admission and the chart write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+HEALTH_PORT_ENV = "GPUMEM_HEALTH_PORT"
+INTERVAL_ENV = "GPUMEM_INTERVAL_SECONDS"
+POD_UID_ENV = "GPUMEM_POD_UID"
+REPORT_CA_ENV = "GPUMEM_REPORT_CA"
+REPORT_URL_ENV = "GPUMEM_REPORT_URL"
+TOKEN_FILE_ENV = "GPUMEM_REPORT_TOKEN_FILE"
+RUN_PATH_ENV = "GPUMEM_RUN_PATH"
+PODS_PATH_ENV = "GPUMEM_PODS_PATH"
+
+DEFAULT_HEALTH_PORT = 9433
+DEFAULT_INTERVAL_SECONDS = 5.0
+DEFAULT_TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+DEFAULT_RUN_PATH = "/run/gpumem"
+DEFAULT_PODS_PATH = "/var/lib/kubelet/pods"
+
+USAGE = """usage: python -m gpumem_sidecar [--agent] [--once]
+  --agent  measure the whole node (it needs the node's PID namespace), not one pod
+  --once   print one sample as JSON and end"""
+
+
+class Settings(NamedTuple):
+    """All settings; empty texts are absent ones."""
+
+    agent: bool
+    once: bool
+    health_port: int
+    interval_seconds: float
+    pod_uid: str
+    report_url: str
+    report_ca: str
+    token_file: str
+    run_path: str
+    pods_path: str
+
+
+def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """Raises ValueError with a sentence where something is wrong."""
+    if unknown := sorted(set(arguments) - {"--agent", "--once"}):
+        raise ValueError(f"{unknown[0]!r} is not understood\n{USAGE}")
+    get = environment.get
+    return Settings(
+        agent="--agent" in arguments,
+        once="--once" in arguments,
+        health_port=_port(get(HEALTH_PORT_ENV) or str(DEFAULT_HEALTH_PORT)),
+        interval_seconds=_seconds(get(INTERVAL_ENV) or str(DEFAULT_INTERVAL_SECONDS)),
+        pod_uid=get(POD_UID_ENV, ""),
+        report_url=get(REPORT_URL_ENV, ""),
+        report_ca=get(REPORT_CA_ENV, ""),
+        token_file=get(TOKEN_FILE_ENV) or DEFAULT_TOKEN_FILE,
+        run_path=get(RUN_PATH_ENV) or DEFAULT_RUN_PATH,
+        pods_path=get(PODS_PATH_ENV) or DEFAULT_PODS_PATH,
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise ValueError(f"{HEALTH_PORT_ENV} is {text!r}, and a port from 1 to 65535 is needed")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 3600:
+        raise ValueError(f"{INTERVAL_ENV} is {text!r}, and 0.1 to 3600 seconds are needed")
+    return seconds
