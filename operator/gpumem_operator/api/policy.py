@@ -119,8 +119,9 @@ class TensorFlow(Model):
     """Settings of TensorFlow."""
 
     mode: Literal["Limit", "Growth", "Default"] = "Limit"
-    """Limit: memory_limit of every GPU, set by the shim. Growth: memory is taken as needed, without
-    a cap (TF_FORCE_GPU_ALLOW_GROWTH). Default: TensorFlow is left alone. Default: Limit."""
+    """Limit: memory_limit of every GPU, set by the shim (this version's shim does not do it yet).
+    Growth: memory is taken as needed, without a cap (TF_FORCE_GPU_ALLOW_GROWTH). Default:
+    TensorFlow is left alone. Default: Limit."""
 
 
 class Jax(Model):
@@ -150,28 +151,29 @@ class Injection(Model):
     its own win. Keep: its variables stay as they are. Override: ours replace them. A cap of the pod
     may always be lower than ours and never higher. Default: Merge."""
     shim: Enabling = "Enabled"
-    """Whether the start-up shim, which sets the caps that no variable can, is put into GPU
-    containers. Default: Enabled."""
+    """Whether the start-up shim is put into GPU containers. It shall set the caps that no variable
+    can; this version's shim only writes down what it finds. Default: Enabled."""
     image_python_path: SearchPath = ""
     """What the images have in PYTHONPATH themselves: the shim's PYTHONPATH hides it, so it is
     appended. Default: empty."""
     server_args: Enabling = "Disabled"
     """Whether memory arguments of known inference servers are lowered to the limit at their start.
-    Default: Disabled."""
+    Not acted on by this version. Default: Disabled."""
 
 
 class Monitoring(Model):
     """How use is measured."""
 
     mode: Literal["Sidecar", "NodeAgent", "None"] | None = None
-    """Sidecar: a native sidecar in each pod. NodeAgent: the DaemonSet, nothing in the pod.
+    """Sidecar: a native sidecar in each pod. NodeAgent: a DaemonSet that this version does not
+    bring; nothing in the pod.
     None: not measured. Absent: the chart's value monitoring.mode (Sidecar unless changed)."""
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
     """Seconds between two measurements. Default: 5."""
 
 
 class Enforcement(Model):
-    """What happens to a pod that holds more than its limit."""
+    """What happens to a pod that holds more than its limit. Not acted on by this version."""
 
     mode: Literal["Audit", "Warn", "Enforce"] = "Audit"
     """Audit: only recorded what would have been done. Warn: Events and conditions. Enforce: the
@@ -282,7 +284,7 @@ class PolicySpec(DefaultPolicySpec):
     """One policy decides for a pod: the highest priority, then the oldest, then the first by name.
     Default: 0."""
     scaling: ScalingTargets = []
-    """Workloads whose replicas follow GPU memory. Default: none."""
+    """Workloads whose replicas follow GPU memory. Not acted on by this version. Default: none."""
 
 
 NAME_FITS_LABEL: Final = Rule(
