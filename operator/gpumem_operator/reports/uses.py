@@ -84,10 +84,16 @@ def by_pod(
 
 def container_of(pod: MeasuredPod, process: ProcessReading) -> str:
     """The container as the pod's status and spec know it; a sender's word alone is no name."""
-    if (name := pod.container_ids.get(process.container_id or "")) is not None:
+    # Compared without `containerd://`: a cgroup's path does not always tell the runtime.
+    known = {_bare(id_): name for id_, name in pod.container_ids.items()}
+    if (name := known.get(_bare(process.container_id or ""))) is not None:
         return name
     named = process.container or UNNAMED
     return named if named in pod.container_names else UNNAMED
+
+
+def _bare(container_id: str) -> str:
+    return container_id.rpartition("://")[2]
 
 
 def rows_of(places: Places) -> dict[Place, GpuUse]:
