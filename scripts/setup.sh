@@ -6,6 +6,9 @@ cd "$(dirname "$0")/.."
 
 PYTHON=${PYTHON:-python3}
 STAMP=.venv/.setup-stamp
+PACKAGING='import tomllib
+said = tomllib.load(open("pyproject.toml", "rb"))
+print(said["build-system"], said["project"], said["tool"]["hatch"])'
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -27,10 +30,17 @@ check_tools() {
   done
 }
 
-# Changes when the pins, the packaging or the interpreter do, or the repository moves: an editable
-# install holds absolute paths.
+# Changes when the pins, the packaging, the interpreter or the way to install do, or the repository
+# moves: an editable install holds absolute paths. What pyproject.toml says to linters and to pytest
+# does not count.
 wanted_stamp() {
-  { "$PYTHON" -V; pwd; cat requirements.lock pyproject.toml scripts/setup.sh; } | sha256sum
+  {
+    "$PYTHON" -V
+    pwd
+    cat requirements.lock
+    declare -f install_packages
+    "$PYTHON" -c "$PACKAGING"
+  } | sha256sum
 }
 
 up_to_date() {
@@ -52,6 +62,6 @@ stamp=$(wanted_stamp)
 if ! up_to_date "$stamp"; then
   install_packages
   printf '%s\n' "$stamp" >"$STAMP"
+  say "the packages are installed"
 fi
 .venv/bin/python -m devcluster build
-say "done"
