@@ -9,7 +9,7 @@ help: ## show this list
 setup: ## virtual environment, control plane, .venv/bin/kubectl-gpumem
 	@bash scripts/setup.sh
 
-demo: setup ## the product on a real control plane, in about a minute (KEEP=1 leaves it running)
+demo: setup ## the product on a real control plane, in half a minute (KEEP=1 leaves it running)
 	@$(PY) -m devcluster.demo $(if $(KEEP),--keep)
 
 test: setup ## all tests
@@ -18,7 +18,7 @@ test: setup ## all tests
 verify: setup ## generated files, style, types, imports, chart and tests; lists every failure
 	@bash scripts/verify.sh
 
-bench: setup ## the figures of the README, as ratios measured in one run (about ten minutes)
+bench: setup ## the figures of the README, as ratios measured in one run (about three minutes)
 	@$(PY) -m bench $(ARGS)
 
 generate: setup ## CRDs, chart parts and reference pages from the models

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +32,13 @@ class Candidate:
 def find_binaries(*, verbose: bool = False) -> dict[str, Path]:
     """The path of every program, by name; builds what is nowhere to be had."""
     chosen = choose_binaries()
-    build([program for program in PROGRAMS if chosen[program.name] is None])
+    ours = [program for program in PROGRAMS if chosen[program.name] is None]
+    nothing_new = len(ours) == len(PROGRAMS) and all(built_path(one).exists() for one in ours)
+    build(ours)
     if verbose:
-        for program in PROGRAMS:
-            say(_origin_line(program, chosen[program.name]))
+        lines = (_origin_line(program, chosen[program.name]) for program in PROGRAMS)
+        for line in [_usual_line()] if nothing_new else lines:
+            say(line)
     return {
         program.name: candidate.path if candidate else built_path(program)
         for program in PROGRAMS
@@ -54,12 +57,22 @@ def choose_binaries() -> dict[str, Candidate | None]:
     return chosen
 
 
+def _usual_line() -> str:
+    """All programs in one line, for the usual case that each was built before."""
+    families = dict.fromkeys(program.module for program in PROGRAMS)
+    return ", ".join(f"{one.title} {_dotted(one.version)}" for one in families) + " from the cache"
+
+
 def _origin_line(program: Program, candidate: Candidate | None) -> str:
     if candidate is None:
-        version = ".".join(map(str, program.module.version))
+        version = _dotted(program.module.version)
         return f"{program.name} {version} from the cache: {built_path(program)}"
-    version = ".".join(map(str, candidate.version or ()))
+    version = _dotted(candidate.version or ())
     return f"{program.name} {version} from {candidate.origin}: {candidate.path}"
+
+
+def _dotted(version: Sequence[int]) -> str:
+    return ".".join(map(str, version))
 
 
 def _choose(program: Program) -> Candidate | None:
@@ -80,7 +93,7 @@ def _fitting(program: Program, path: Path, origin: str) -> Candidate | None:
     version = _printed_version(program, path)
     if version is not None and _accepts(program, version):
         return Candidate(path, origin, version)
-    said = ".".join(map(str, version)) if version else "no version"
+    said = _dotted(version) if version else "no version"
     say(f"{program.name} from {origin} is not used: it reports {said} ({path})")
     return None
 
@@ -121,7 +134,7 @@ def _reject_mixed_servers(chosen: dict[str, Candidate | None]) -> None:
     for program in servers:
         candidate = chosen[program.name]
         if candidate is not None and candidate.version != program.module.version[:2]:
-            pinned = ".".join(map(str, program.module.version[:2]))
+            pinned = _dotted(program.module.version[:2])
             say(f"{program.name} from {candidate.origin} is not used: the others are {pinned}")
             chosen[program.name] = None
 

@@ -43,6 +43,11 @@ class GoModule:
     def folder(self) -> Path:
         return MODULES / self.name
 
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return "Kubernetes" if self.name == "kubernetes" else self.name
+
     @cached_property
     def version(self) -> tuple[int, int, int]:
         """The version of `main_module` that go.mod pins."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cluster_processes import write_script
-from devcluster.binaries import choose_binaries
+from devcluster.binaries import choose_binaries, find_binaries
 from devcluster.gobuild import built_path
 from devcluster.gomodules import PROGRAMS, SERVERS
 
@@ -108,3 +109,34 @@ def test_an_older_apiserver_alone_is_left_because_our_controllers_would_be_newer
     install("kube-apiserver", "Kubernetes v1.35.4")
 
     assert chosen_path("kube-apiserver") is None
+
+
+@pytest.mark.usefixtures("install")
+def test_programs_that_were_all_built_before_take_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for program in PROGRAMS:
+        write_script(built_path(program))
+
+    found = find_binaries(verbose=True)
+
+    assert found == {program.name: built_path(program) for program in PROGRAMS}
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(
+        r"devcluster: etcd 3\S+, Kubernetes 1\.\S+, helm 4\S+ from the cache", line
+    ), line
+
+
+def test_where_one_comes_from_elsewhere_each_origin_is_told(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for program in PROGRAMS:
+        if program.name != "helm":
+            write_script(built_path(program))
+    helm = install("helm", "v4.9.0+g1234567")
+
+    find_binaries(verbose=True)
+
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(PROGRAMS)
+    assert f"devcluster: helm 4.9 from PATH: {helm}" in lines
