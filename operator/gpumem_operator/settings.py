@@ -1,13 +1,20 @@
 """What a process is told at its start: flags, and the chart's values in a file."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
 
 from gpumem_operator.api.records import describe_validation_error
 from gpumem_operator.api.values import Values
+
+_NEAR: Final = 0.8
+"""Likeness of two names from which on one passes for a misspelt other."""
+_NOT_YAML: Final = (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError)
+"""Behind YAMLError stands what PyYAML answers to a tag that does not fit its text: `!!int x`."""
 
 
 class SettingsError(Exception):
@@ -37,13 +44,19 @@ class Flags:
     """DNS names and addresses that the webhook's certificate is made for."""
     lease: str | None
     """Lease of the controller's leader."""
+    agent_account: str = ""
+    """ServiceAccount of node agents, in the release's namespace."""
+    reader_account: str = ""
+    """ServiceAccount whose tokens may ask the leader what it knows."""
+    pod: str = ""
+    """Name of the pod that the process runs in; empty outside of one."""
 
 
 def load_values(path: Path, *, whole_chart: bool = False) -> Values:
     """The values in a YAML file; an empty file means the defaults.
 
     `whole_chart`: the file has all values of the chart, and those that Python does not read are
-    passed over.
+    passed over, unless they look like a misspelt one that it reads.
 
     Raises SettingsError that names the file, each wrong field and its value.
     """
@@ -51,19 +64,32 @@ def load_values(path: Path, *, whole_chart: bool = False) -> Values:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"{path} can not be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not YAML: {error}") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        raise SettingsError(
+            f"{path}: line {line}: not one YAML document: {error.problem}"
+        ) from None
+    except _NOT_YAML as error:
+        reason = " ".join(str(error).split())
+        raise SettingsError(f"{path} is not one YAML document: {reason}") from None
     if raw is None:
         return Values()
     if not isinstance(raw, dict):
         raise SettingsError(f"{path} holds a {type(raw).__name__}, and a map of values is expected")
     if whole_chart:
-        known = {field.alias for field in Values.model_fields.values()}
-        raw = {key: value for key, value in raw.items() if key in known}
+        raw = _read_by_python(raw, path)
     try:
         return Values.model_validate(raw)
     except ValidationError as error:
         raise SettingsError(f"{path}: {_faults_with_values(error)}") from None
+
+
+def _read_by_python(raw: dict[Any, Any], path: Path) -> dict[Any, Any]:
+    known = {field.alias or name for name, field in Values.model_fields.items()}
+    for key in raw.keys() - known:
+        if near := get_close_matches(str(key), known, n=1, cutoff=_NEAR):
+            raise SettingsError(f"{path}: {key}: unknown value: did you mean {near[0]}?")
+    return {key: value for key, value in raw.items() if key in known}
 
 
 def _faults_with_values(error: ValidationError) -> str:

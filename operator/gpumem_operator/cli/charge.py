@@ -88,4 +88,5 @@ def _total(admitted: Admitted, values: Values, rates: Rates) -> int:
 
 def _charge(admitted: Admitted, values: Values, rates: Rates) -> PodCharge:
     charge = charge_pod(admitted.pod, values, rates=rates)
-    return PodCharge(0, charge.containers) if has_finished(admitted.pod) else charge
+    free = has_finished(admitted.pod) or not admitted.asks_for_gpus
+    return PodCharge(0, charge.containers) if free else charge

@@ -1,15 +1,13 @@
-"""Files with Kubernetes objects -> what the offline commands need, or one line about what is wrong.
+"""Objects in files -> what the offline commands need, or one line about what is wrong.
 
 Checked as kubectl and the API server would: unknown fields of our kinds, wrong types and unreadable
-quantities are errors of the file. Kinds that have nothing to do with GPU pods are passed over.
+quantities are errors of the file. Objects that have nothing to do with pods are passed over.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-import yaml
 from pydantic import ValidationError
 
 from gpumem_operator import names
@@ -22,92 +20,107 @@ from gpumem_operator.api.records import (
     policy_record,
     tenant_record,
 )
+from gpumem_operator.cli.fields import nearest
+from gpumem_operator.cli.remarks import Remark
 from gpumem_operator.cli.shapes import MetadataShape, PodShape
-from gpumem_operator.cli.workloads import Workload, workload_of
+from gpumem_operator.cli.sources import DocumentError, Source, objects
+from gpumem_operator.cli.workloads import (
+    WORKLOADS,
+    Workload,
+    WorkloadError,
+    find_workloads,
+    is_foreign,
+    name_of,
+    namespace_of,
+)
 
 Record = TypeVar("Record", PolicyRecord, TenantRecord)
 
+_GROUP_KINDS: Final = (names.POLICY_KIND, names.TENANT_KIND)
+_NATIVE_KINDS: Final = WORKLOADS | {"Pod", "Namespace"}
+_CLUSTER_SCOPED: Final = frozenset({"Namespace", names.TENANT_KIND})
 
-class DocumentError(Exception):
-    """A file that can not be used; the text is one line with file, document, field and value."""
 
-
-@dataclass(frozen=True)
+@dataclass
 class Documents:
     """Everything that the files contain and that decides about pods."""
 
-    policies: tuple[PolicyRecord, ...] = ()
-    tenants: tuple[TenantRecord, ...] = ()
-    namespaces: tuple[NamespaceRecord, ...] = ()
-    workloads: tuple[Workload, ...] = ()
+    policies: list[PolicyRecord] = field(default_factory=list)
+    tenants: list[TenantRecord] = field(default_factory=list)
+    namespaces: list[NamespaceRecord] = field(default_factory=list)
+    workloads: list[Workload] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+    """What is doubtful about the files, whoever decides."""
 
 
-_GROUP_KINDS: Final = {names.POLICY_KIND, names.TENANT_KIND}
-
-
-def read_documents(files: Iterable[Path]) -> Documents:
+def read_documents(sources: Iterable[Source]) -> Documents:
     """Reads all files. Raises DocumentError at the first thing that can not be read."""
-    policies: list[PolicyRecord] = []
-    tenants: list[TenantRecord] = []
-    namespaces: list[NamespaceRecord] = []
-    workloads: list[Workload] = []
-    for place, raw in _objects(files):
-        kind = raw.get("kind")
+    documents = Documents()
+    seen: set[tuple[str, str]] = set()
+    for place, raw in objects(sources):
+        _check_kind(raw, place)
         _check_metadata(raw, place)
-        if kind in _GROUP_KINDS and raw.get("apiVersion") != names.API_VERSION:
-            raise DocumentError(
-                f"{place}: apiVersion: {raw.get('apiVersion')!r} is not {names.API_VERSION}"
-            )
-        if kind == names.POLICY_KIND:
-            policies.append(_readable(policy_record(raw, strict=True), place))
-        elif kind == names.TENANT_KIND:
-            tenants.append(_readable(tenant_record(raw, strict=True), place))
-        elif kind == "Namespace":
-            namespaces.append(namespace_record(raw))
-        elif (workload := workload_of(raw)) is not None:
-            _check_pod(workload.pod, place)
-            workloads.append(workload)
-    return Documents(tuple(policies), tuple(tenants), tuple(namespaces), tuple(workloads))
-
-
-def _objects(files: Iterable[Path]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for file in files:
-        for number, document in enumerate(_documents(file), start=1):
-            if document is None:
-                continue
-            for raw in _unfolded(document):
-                place = f"{file}: document {number}"
-                if not isinstance(raw, Mapping) or not isinstance(raw.get("kind"), str):
-                    shown = repr(raw)[:60]
-                    raise DocumentError(f"{place}: kind: {shown} is not a Kubernetes object")
-                yield f"{place} ({_title(raw)})", raw
-
-
-def _documents(file: Path) -> list[Any]:
-    try:
-        with file.open(encoding="utf-8") as stream:
-            return list(yaml.safe_load_all(stream))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise DocumentError(f"{file}: line {line}: not YAML: {error.problem}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise DocumentError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
-    except OSError as error:
-        raise DocumentError(f"{file}: can not be read: {error.strerror}") from None
-    except RecursionError:
-        raise DocumentError(f"{file}: not YAML: nested too deeply") from None
-
-
-def _unfolded(document: Any) -> Iterable[Any]:
-    if isinstance(document, Mapping) and document.get("kind") == "List":
-        return document.get("items") or ()
-    return (document,)
+        identity = (raw["kind"], _title(raw))
+        if identity in seen and (raw.get("metadata") or {}).get("name"):
+            text = f"{raw['kind']} {identity[1]} is in the files more than once: each one counts"
+            documents.remarks.append(Remark(text))
+        seen.add(identity)
+        _add(documents, raw, place)
+    if not documents.workloads:
+        documents.remarks.append(Remark("these files hold no pod and nothing that creates pods"))
+    return documents
 
 
 def _title(raw: Mapping[str, Any]) -> str:
-    metadata = raw.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return f"{raw['kind']} {name}" if name else str(raw["kind"])
+    scoped = raw["kind"] in _CLUSTER_SCOPED
+    return name_of(raw) if scoped else f"{namespace_of(raw)}/{name_of(raw)}"
+
+
+def _add(documents: Documents, raw: Mapping[str, Any], place: str) -> None:
+    kind = raw["kind"]
+    if kind == names.POLICY_KIND:
+        documents.policies.append(_readable(policy_record(raw, strict=True), place))
+    elif kind == names.TENANT_KIND:
+        documents.tenants.append(_readable(tenant_record(raw, strict=True), place))
+    elif kind == "Namespace" and not is_foreign(raw):
+        documents.namespaces.append(namespace_record(raw))
+    else:
+        _add_workloads(documents, raw, place)
+
+
+def _add_workloads(documents: Documents, raw: Mapping[str, Any], place: str) -> None:
+    try:
+        found = find_workloads(raw)
+    except WorkloadError as error:
+        raise DocumentError(f"{place}: {error}") from None
+    documents.remarks.extend(Remark(text, _title(raw)) for text in found.warnings)
+    for workload in found.workloads:
+        fault = _fault_of_pod(workload.pod)
+        if fault is None:
+            documents.workloads.append(workload)
+        elif workload.known or "{{" not in fault:
+            raise DocumentError(f"{place}: {fault}")
+        else:
+            # A field that the kind's own controller fills in, as Argo does, is no mistake.
+            text = f"its template can not be read before it is filled in ({fault}): not counted"
+            documents.remarks.append(Remark(text, workload.title))
+
+
+def _check_kind(raw: Mapping[str, Any], place: str) -> None:
+    """Kinds that would be passed over, and whose author means one that is read."""
+    kind, version = raw["kind"], raw.get("apiVersion")
+    if kind in _GROUP_KINDS:
+        if version != names.API_VERSION:
+            raise DocumentError(f"{place}: apiVersion: {version!r:.60} is not {names.API_VERSION}")
+        return
+    ours = isinstance(version, str) and version.partition("/")[0] == names.GROUP
+    near = nearest(kind, _GROUP_KINDS, cutoff=0.6 if ours else 1)
+    if ours or near:
+        known = f"did you mean {near}?" if near else f"it has {' and '.join(_GROUP_KINDS)}"
+        raise DocumentError(f"{place}: kind: {kind!r:.60} is no kind of {names.GROUP}: {known}")
+    native = nearest(kind, _NATIVE_KINDS, cutoff=1)
+    if native not in (None, kind) and not is_foreign(raw):
+        raise DocumentError(f"{place}: kind: {kind!r:.60} is not known: did you mean {native}?")
 
 
 def _check_metadata(raw: Mapping[str, Any], place: str) -> None:
@@ -117,11 +130,12 @@ def _check_metadata(raw: Mapping[str, Any], place: str) -> None:
         raise DocumentError(f"{place}: {_with_values(error, at='metadata')}") from None
 
 
-def _check_pod(pod: Mapping[str, Any], place: str) -> None:
+def _fault_of_pod(pod: Mapping[str, Any]) -> str | None:
     try:
         PodShape.model_validate(pod)
     except ValidationError as error:
-        raise DocumentError(f"{place}: {_with_values(error, at='pod')}") from None
+        return _with_values(error, at="pod")
+    return None
 
 
 def _with_values(error: ValidationError, *, at: str) -> str:

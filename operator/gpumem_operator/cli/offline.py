@@ -10,7 +10,7 @@ from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider, decide
 from gpumem_operator.admission.review import review_pod
 from gpumem_operator.admission.verdict import Verdict
-from gpumem_operator.api.pods import gather
+from gpumem_operator.api.pods import gather, is_gpu_pod
 from gpumem_operator.api.records import (
     NamespaceRecord,
     Surroundings,
@@ -19,6 +19,7 @@ from gpumem_operator.api.records import (
 )
 from gpumem_operator.api.values import Values
 from gpumem_operator.cli.documents import Documents
+from gpumem_operator.cli.fields import unknown_fields
 from gpumem_operator.cli.workloads import Workload
 
 _PREFIX: Final = f"{names.GROUP}: "
@@ -34,6 +35,8 @@ class Admitted:
     pod: Mapping[str, Any]
     """As it would be stored; as it was written where it is refused."""
     ignored: bool
+    """Whether its namespace is left out of admission."""
+    asks_for_gpus: bool
 
     @property
     def decider(self) -> Decider | None:
@@ -44,8 +47,10 @@ class Admitted:
 
     @property
     def warnings(self) -> list[str]:
-        own = [self.workload.warning] if self.workload.warning else []
-        return own + [text.removeprefix(_PREFIX) for text in self.verdict.warnings]
+        texts = list(unknown_fields(self.workload.pod))
+        if self.asks_for_gpus and self.workload.warning is not None:
+            texts.append(self.workload.warning)
+        return texts + [text.removeprefix(_PREFIX) for text in self.verdict.warnings]
 
 
 def admit(documents: Documents, values: Values) -> Iterator[Admitted]:
@@ -55,14 +60,15 @@ def admit(documents: Documents, values: Values) -> Iterator[Admitted]:
         surroundings = Surroundings(
             namespace,
             tuple(p for p in documents.policies if p.namespace == namespace.name),
-            tenants_of(namespace, documents.tenants),
+            tenants_of(namespace, tuple(documents.tenants)),
         )
         ignored = _ignored(namespace, values)
         verdict = Verdict() if ignored else review_pod(workload.pod, surroundings, values)
         pod = workload.pod
         if verdict.operations:
             pod = jsonpatch.apply_patch(pod, [dict(entry) for entry in verdict.operations])
-        yield Admitted(workload, surroundings, verdict, pod, ignored)
+        asks = is_gpu_pod(workload.pod, values.memory_resource)
+        yield Admitted(workload, surroundings, verdict, pod, ignored, asks)
 
 
 def _namespace(name: str, documents: Documents) -> NamespaceRecord:

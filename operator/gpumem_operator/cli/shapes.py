@@ -1,9 +1,10 @@
 """The shape of the fields that are read from a pod in a file, as the API server would insist on."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, model_validator
 
+from gpumem_operator.api.pods import is_gpu_resource
 from gpumem_operator.api.quantity import QuantityError, parse_bytes
 
 
@@ -14,19 +15,28 @@ def _checked_quantity(value: object) -> object:
     return value
 
 
-def _whole_quantities(limits: object) -> object:
-    if isinstance(limits, dict):
-        for resource, quantity in limits.items():
+def _readable_amounts(amounts: object) -> object:
+    if isinstance(amounts, dict):
+        for resource, quantity in amounts.items():
             if isinstance(resource, str) and "/" in resource:
-                try:
-                    parse_bytes(quantity)
-                except QuantityError as error:
-                    raise ValueError(f"{resource}: {error}") from None
-    return limits
+                _check_amount(resource, quantity)
+    return amounts
+
+
+def _check_amount(resource: str, quantity: object) -> None:
+    try:
+        parse_bytes(quantity)
+    except QuantityError as error:
+        if is_gpu_resource(resource):
+            whole = isinstance(quantity, float) and quantity.is_integer() and quantity >= 0
+            hint = f": write {int(quantity)}" if whole else ""  # type: ignore[call-overload]
+            shown = f"{quantity!s:.60}"
+            raise ValueError(f"{resource}: {shown} is not a whole number of GPUs{hint}") from None
+        raise ValueError(f"{resource}: {error}") from None
 
 
 Quantity = Annotated[Any, BeforeValidator(_checked_quantity)]
-Amounts = Annotated[dict[StrictStr, Quantity], BeforeValidator(_whole_quantities)]
+Amounts = Annotated[dict[StrictStr, Quantity], BeforeValidator(_readable_amounts)]
 
 
 class Shape(BaseModel):
@@ -37,6 +47,7 @@ class Shape(BaseModel):
 
 class MetadataShape(Shape):
     name: StrictStr | None = None
+    generateName: StrictStr | None = None
     namespace: StrictStr | None = None
     labels: dict[StrictStr, StrictStr] | None = None
     annotations: dict[StrictStr, StrictStr] | None = None
@@ -51,6 +62,21 @@ class EnvShape(Shape):
 class ResourcesShape(Shape):
     limits: Amounts | None = None
     requests: Amounts | None = None
+
+    @model_validator(mode="after")
+    def _requests_are_limits(self) -> Self:
+        """What is not cpu or memory can not be promised twice: the API server insists as well."""
+        limits = self.limits or {}
+        for resource, quantity in (self.requests or {}).items():
+            if "/" not in resource or "kubernetes.io/" in resource:
+                continue
+            if resource not in limits:
+                raise ValueError(f"{resource} is in requests and not in limits: write it there")
+            if parse_bytes(limits[resource]) != parse_bytes(quantity):
+                raise ValueError(
+                    f"{resource}: requests {quantity} and limits {limits[resource]} differ"
+                )
+        return self
 
 
 class MountShape(Shape):

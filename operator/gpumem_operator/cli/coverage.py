@@ -1,0 +1,49 @@
+"""What the files leave out: an answer that lacks a policy or a tenant looks like any other."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from gpumem_operator.api.records import TenantRecord
+from gpumem_operator.api.selector import LabelSelector
+from gpumem_operator.cli.documents import Documents
+from gpumem_operator.cli.offline import Admitted
+from gpumem_operator.cli.remarks import Remark
+
+
+def gaps(documents: Documents, admitted: Sequence[Admitted]) -> Iterator[Remark]:
+    """Warnings about namespaces and pods about which the files do not say enough."""
+    asking = [one for one in admitted if one.asks_for_gpus and not one.ignored]
+    yield from _unknown_namespaces(documents, asking)
+    for one in asking:
+        if one.verdict.refusal is None and one.decider is None:
+            text = "no policy or tenant of these files decides for it: it would be stored as it is"
+            yield Remark(text, one.workload.title)
+
+
+def _unknown_namespaces(documents: Documents, asking: Iterable[Admitted]) -> Iterator[Remark]:
+    known = {record.name for record in documents.namespaces}
+    spaces = {one.surroundings.namespace.name: one.surroundings.namespace for one in asking}
+    for name, namespace in spaces.items():
+        if name not in known and any(
+            _depends_on_others(tenant, namespace.labels) for tenant in documents.tenants
+        ):
+            yield Remark(
+                f"namespace {name} is in no file: its labels are not known, so tenants that select "
+                "it by label may be missing"
+            )
+
+
+def _depends_on_others(tenant: TenantRecord, labels: Mapping[str, str]) -> bool:
+    """Whether labels other than these, which are known, could make it a namespace of the tenant."""
+    if tenant.spec is None:
+        return False
+    selector = tenant.spec.namespace_selector
+    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions)}
+    return not keys <= labels.keys() and _known_part(selector, labels).matches(labels)
+
+
+def _known_part(selector: LabelSelector, labels: Mapping[str, str]) -> LabelSelector:
+    """The parts of the selector that these labels decide."""
+    return LabelSelector(
+        match_labels={k: value for k, value in selector.match_labels.items() if k in labels},
+        match_expressions=[one for one in selector.match_expressions if one.key in labels],
+    )
