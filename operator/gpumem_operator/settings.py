@@ -66,12 +66,11 @@ def load_values(path: Path, *, whole_chart: bool = False) -> Values:
         raise SettingsError(f"{path} can not be read: {error.strerror}") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise SettingsError(
-            f"{path}: line {line}: not one YAML document: {error.problem}"
-        ) from None
+        # PyYAML's words for a second document: "but found another document".
+        fault = "not one YAML document" if "another" in str(error.problem) else "not YAML"
+        raise SettingsError(f"{path} is {fault}: line {line}: {error.problem}") from None
     except _NOT_YAML as error:
-        reason = " ".join(str(error).split())
-        raise SettingsError(f"{path} is not one YAML document: {reason}") from None
+        raise SettingsError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if raw is None:
         return Values()
     if not isinstance(raw, dict):
