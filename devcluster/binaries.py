@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.gobuild import build, built_path
-from devcluster.gomodules import PROGRAMS, SERVERS, Program
+from devcluster.gomodules import NODE_PROGRAMS, PROGRAMS, SERVERS, Program
 from devcluster.progress import say
 
 
@@ -44,6 +44,16 @@ def find_binaries(*, verbose: bool = False) -> dict[str, Path]:
         for program in PROGRAMS
         for candidate in [chosen[program.name]]
     }
+
+
+def find_node_binaries() -> dict[str, Path]:
+    """The path of every program that a node needs besides; builds those that the cache lacks.
+
+    Installed ones are not taken: the parts of containerd have to be of one version, and a kubelet
+    must not be newer than its apiserver.
+    """
+    build(NODE_PROGRAMS)
+    return {program.name: built_path(program) for program in NODE_PROGRAMS}
 
 
 def choose_binaries() -> dict[str, Candidate | None]:

@@ -38,6 +38,8 @@ class GoModule:
     """Assignments for the linker's -X; may use {version}, {major} and {minor}.
 
     Without them a program built from a module reports a placeholder version."""
+    tags: tuple[str, ...] = ()
+    """Build tags."""
 
     @property
     def folder(self) -> Path:
@@ -67,7 +69,8 @@ class GoModule:
             variable.format(version=f"v{major}.{minor}.{patch}", major=major, minor=minor)
             for variable in self.link_variables
         )
-        return ("-trimpath", "-ldflags", " ".join(["-s -w", *(f"-X {v}" for v in variables)]))
+        flags = ("-trimpath", "-ldflags", " ".join(["-s -w", *(f"-X {v}" for v in variables)]))
+        return (*flags, "-tags", ",".join(self.tags)) if self.tags else flags
 
     @property
     def binary_folder(self) -> Path:
@@ -105,6 +108,13 @@ KUBERNETES = GoModule(
 )
 ETCD = GoModule("etcd", "go.etcd.io/etcd/server/v3")
 HELM = GoModule("helm", "helm.sh/helm/v4", ("helm.sh/helm/v4/internal/version.version={version}",))
+CONTAINERD = GoModule(
+    "containerd",
+    "github.com/containerd/containerd/v2",
+    ("github.com/containerd/containerd/v2/version.Version={version}",),
+    # These need C libraries, or file systems that few machines have.
+    tags=("no_btrfs", "no_devmapper", "no_zfs"),
+)
 
 
 def _kubernetes_program(
@@ -142,4 +152,20 @@ PROGRAMS = (
         typical_seconds=85,
     ),
 )
+NODE_PROGRAMS = (
+    _kubernetes_program("kubelet", 35),
+    _kubernetes_program("kube-proxy", 10),
+    *(
+        Program(
+            name,
+            CONTAINERD,
+            f"github.com/containerd/containerd/v2/cmd/{name}",
+            ("--version",),
+            accepted=((2, None),),
+            typical_seconds=seconds,
+        )
+        for name, seconds in (("containerd", 45), ("containerd-shim-runc-v2", 5), ("ctr", 5))
+    ),
+)
+"""What a node needs besides; built only when one is asked for."""
 SERVERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
