@@ -7,6 +7,7 @@ for form and length here, so that a report with it in is never refused as a whol
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ LONGEST_TEXT = 253
 MOST_ENTRIES = 16
 MOST_GPUS = 256
 LARGEST = 2**63 - 1
+_UUID = re.compile(r"[A-Za-z0-9._:/-]{1,96}")
 
 
 class Key(NamedTuple):
@@ -77,8 +79,8 @@ def _measured(raw: object) -> Iterator[tuple[str, int]]:
         if not isinstance(entry, dict) or not isinstance(uuid := entry.get("uuid"), str):
             continue
         # A process that has nothing on a card does not list it: 0 is not a measurement.
-        if amount := _number(entry.get("bytes")):
-            yield _text(uuid), amount
+        if (amount := _number(entry.get("bytes"))) and _UUID.fullmatch(uuid):
+            yield uuid, amount
 
 
 def _is_plain(value: Any) -> bool:
