@@ -1,0 +1,207 @@
+"""Properties of attribution: what is known stays the same, what is unknown never becomes 0."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpumem_sidecar.attribution import Surroundings, Viewpoint, attribute
+from gpumem_sidecar.picture import Framework, Picture, Process, Shim
+from gpumem_sidecar.processes import Facts
+from gpumem_sidecar.reading import Card, Listed, Reading
+from gpumem_sidecar.shim_state import Key, State
+
+OWN, OTHER = (f"5f0c8f3e-1111-4222-8333-44445555666{n}" for n in (6, 7))
+ID = "ab" * 32
+GIB = 2**30
+LISTED_AT = 1000
+AGENT = Viewpoint("NodeAgent")
+SIDECAR = Viewpoint("Sidecar", OWN, child_namespace=True)
+
+PLACES = st.sampled_from(
+    [
+        "0::/",
+        "0::/system.slice/sshd.service",
+        f"0::/kubepods/pod{OWN}/{ID}",
+        f"0::/kubepods/pod{OTHER}/{ID}",
+        f"0::/../{ID}",
+    ]
+)
+FACTS = st.builds(Facts, st.integers(0, LISTED_AT + 10), PLACES, st.integers(1, 99))
+VERSIONS = st.sampled_from([None, "470.82.01", "550.54.14", "580.159.03", "nonsense"])
+
+
+@st.composite
+def cards(draw: st.DrawFn, number: int) -> Card:
+    """A card whose processes hold at most what is used; some do not tell."""
+    pids = draw(st.lists(st.integers(1, 99), unique=True, max_size=6))
+    held = [draw(st.none() | st.integers(0, 8).map(lambda n: n * GIB)) for _ in pids]
+    used = sum(amount or 0 for amount in held) + draw(st.integers(0, 8)) * GIB
+    reserved = draw(st.integers(0, 2)) * GIB
+    return Card(
+        f"GPU-{number}",
+        number,
+        total_bytes=used + reserved + draw(st.integers(0, 8)) * GIB,
+        reserved_bytes=reserved,
+        used_bytes=used,
+        processes=tuple(map(Listed, pids, held)),
+        listed_ticks=LISTED_AT,
+    )
+
+
+READINGS = st.builds(
+    lambda version, *found: Reading(version, None, found), VERSIONS, cards(0), cards(1)
+)
+VIEWPOINTS = st.builds(
+    Viewpoint,
+    st.sampled_from(["Sidecar", "NodeAgent"]),
+    st.just(OWN),
+    st.booleans(),
+    st.booleans(),
+)
+SURROUNDINGS = st.builds(
+    lambda facts: Surroundings(facts, {}), st.dictionaries(st.integers(1, 99), FACTS)
+)
+
+
+@given(READINGS, VIEWPOINTS, SURROUNDINGS)
+def test_the_parts_of_a_card_always_add_up(
+    reading: Reading, viewpoint: Viewpoint, found: Surroundings
+) -> None:
+    picture = attribute(reading, viewpoint, found)
+    for gpu in picture.gpus:
+        assert gpu.total_bytes is not None
+        assert gpu.reserved_bytes is not None
+        assert gpu.used_bytes is not None
+        attributed = sum(one.bytes or 0 for one in picture.processes if one.gpu == gpu.uuid)
+        unattributed = gpu.used_bytes - attributed
+        free = gpu.total_bytes - gpu.reserved_bytes - gpu.used_bytes
+        assert min(attributed, unattributed, free) >= 0
+        assert gpu.total_bytes == gpu.reserved_bytes + attributed + unattributed + free
+
+
+@given(READINGS, VIEWPOINTS, SURROUNDINGS)
+def test_an_amount_is_what_nvml_said_or_unknown_and_never_zero(
+    reading: Reading, viewpoint: Viewpoint, found: Surroundings
+) -> None:
+    said = {(card.uuid, one.pid): one.bytes for card in reading.cards for one in card.processes}
+    for process in attribute(reading, viewpoint, found).processes:
+        assert (process.bytes is None) != (process.unknown is None)
+        assert process.bytes != 0
+        if process.bytes is not None:
+            assert process.bytes == said[process.gpu, process.pid]
+
+
+@given(READINGS, SURROUNDINGS)
+def test_a_sidecar_tells_of_its_own_pod_alone(reading: Reading, found: Surroundings) -> None:
+    for process in attribute(reading, SIDECAR, found).processes:
+        assert process.pod_uid == OWN
+        assert OTHER not in found.facts[process.pid].cgroup
+
+
+@given(READINGS, SURROUNDINGS)
+def test_the_agent_leaves_out_only_who_is_gone(reading: Reading, found: Surroundings) -> None:
+    living = {
+        (card.uuid, listed.pid)
+        for card in reading.cards
+        for listed in card.processes
+        if listed.pid in found.facts and found.facts[listed.pid].start_time <= LISTED_AT
+    }
+    picture = attribute(reading, AGENT, found)
+    assert {(one.gpu, one.pid) for one in picture.processes} == living
+
+
+def one_card(*processes: Listed, version: str = "580.159.03") -> Reading:
+    card = Card(
+        "GPU-0", 0, "", None, 80 * GIB, GIB, 40 * GIB, processes=processes, listed_ticks=LISTED_AT
+    )
+    return Reading(version, None, (card,))
+
+
+def seen(
+    reading: Reading,
+    viewpoint: Viewpoint = SIDECAR,
+    *,
+    cgroups: dict[int, str],
+    states: tuple[State, ...] = (),
+) -> Picture:
+    facts = {pid: Facts(5, cgroup, pid) for pid, cgroup in cgroups.items()}
+    keyed = {Key(OWN, state.pid, state.start_time): state for state in states}
+    return attribute(reading, viewpoint, Surroundings(facts, keyed))
+
+
+TORCH = Shim((Framework("torch", "2.9.0"),), 8 * GIB, None)
+
+
+def test_the_name_from_one_shim_is_that_of_the_whole_container() -> None:
+    sibling = f"0::/../cri-containerd-{ID}.scope"
+    picture = seen(
+        one_card(Listed(7, GIB), Listed(8, GIB)),
+        cgroups={7: sibling, 8: sibling},
+        states=(State(7, 5, "trainer", TORCH),),
+    )
+    assert [(one.container, one.shim) for one in picture.processes] == [
+        ("trainer", TORCH),
+        ("trainer", None),
+    ]
+
+
+def test_a_state_of_an_earlier_process_of_the_same_id_is_not_its_own() -> None:
+    picture = seen(
+        one_card(Listed(7, GIB)), cgroups={7: "0::/"}, states=(State(7, 4, "trainer", TORCH),)
+    )
+    assert [(one.container, one.shim) for one in picture.processes] == [(None, None)]
+
+
+def test_without_nvml_what_shims_measured_is_relayed_and_the_rest_unknown() -> None:
+    picture = seen(
+        Reading(unknown="NoNVMLInSidecar"),
+        cgroups={},
+        states=(
+            State(7, 5, "trainer", TORCH, (("GPU-0", 3 * GIB), ("GPU-1", GIB))),
+            State(8, 5, "server", TORCH),
+        ),
+    )
+    common = Process(7, "GPU-0", 5, OWN, "trainer", source="Shim", shim=TORCH)
+    assert picture.unknown == "NoNVMLInSidecar"
+    assert picture.processes == (
+        common._replace(bytes=3 * GIB),
+        common._replace(gpu="GPU-1", bytes=GIB),
+        common._replace(pid=8, gpu="", container="server", unknown="NoNVMLInSidecar"),
+    )
+
+
+def test_what_the_driver_hides_the_shim_may_have_measured() -> None:
+    picture = seen(
+        one_card(Listed(7, 0), Listed(8, 0), version="550.54.14"),
+        cgroups={7: "0::/", 8: "0::/"},
+        states=(State(7, 5, "trainer", TORCH, (("GPU-0", 3 * GIB),)),),
+    )
+    assert [(one.bytes, one.unknown, one.source) for one in picture.processes] == [
+        (3 * GIB, None, "Shim"),
+        (None, "DriverHidesMemory", "NVML"),
+    ]
+
+
+def test_nvml_s_own_number_is_better_than_a_claim() -> None:
+    picture = seen(
+        one_card(Listed(7, 5 * GIB)),
+        cgroups={7: "0::/"},
+        states=(State(7, 5, "trainer", TORCH, (("GPU-0", 1),)),),
+    )
+    assert [(one.bytes, one.source) for one in picture.processes] == [(5 * GIB, "NVML")]
+
+
+def test_a_pod_in_the_node_s_namespace_tells_of_its_own_processes_alone() -> None:
+    on_node = SIDECAR._replace(child_namespace=False)
+    picture = seen(
+        one_card(*(Listed(pid, GIB) for pid in (7, 8, 9, 10))),
+        on_node,
+        cgroups={
+            7: f"0::/../cri-containerd-{ID}.scope",
+            8: f"0::/../../kubepods-pod{OTHER.replace('-', '_')}.slice/cri-containerd-{ID}.scope",
+            9: "0::/../../../system.slice/sshd.service",
+            10: f"0::/kubepods/pod{OWN}/{ID}",
+        },
+    )
+    assert [one.pid for one in picture.processes] == [7, 10]
