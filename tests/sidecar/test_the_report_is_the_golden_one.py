@@ -1,0 +1,76 @@
+"""The report's JSON: the same file is tested against the operator's own description of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from gpumem_operator.reports.report import Report
+from gpumem_sidecar.picture import Assignment, Framework, Gpu, Picture, Process, Shim
+from gpumem_sidecar.report import (
+    MOST_PROCESSES,
+    Acknowledgement,
+    Header,
+    encode,
+    full,
+    unchanged,
+    without_claims,
+)
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "report.json"
+HEADER = Header("NodeAgent", "0d6f6c9a-6a30-4b44-9a53-0f4c3f4b7e11", 17)
+FIRST, SECOND = (f"GPU-11111111-0000-0000-0000-00000000000{n}" for n in (1, 2))
+POD = "5f0c8f3e-1111-4222-8333-444455556666"
+HELD = 7522484224
+PICTURE = Picture(
+    "580.159.04",
+    None,
+    (
+        Gpu(FIRST, 0, "NVIDIA H200", None, 150754820096, 644874240, HELD),
+        Gpu(SECOND, 1, "NVIDIA H200", unknown="DeviceLost"),
+    ),
+    (
+        Process(
+            3311,
+            FIRST,
+            123456,
+            POD,
+            "trainer",
+            "containerd://" + "0123456789abcdef" * 4,
+            HELD,
+            shim=Shim((Framework("torch", "2.9.0"),), 8589934592, None),
+        ),
+        Process(3312, FIRST, unknown="NotAvailable"),
+    ),
+    (Assignment(POD, "trainer", (FIRST,)),),
+)
+
+
+def test_a_full_report_is_the_golden_one() -> None:
+    done = [Acknowledgement("a-1", "Done", 1073741824)]
+    message = json.loads(encode(full(HEADER, PICTURE, done)))
+    golden = json.loads(GOLDEN.read_text())
+    message["processes"].sort(key=lambda process: process["pid"])
+    assert message == golden
+
+
+def test_an_unchanged_report_has_no_picture() -> None:
+    message = encode(unchanged(HEADER, PICTURE))
+    report = Report.model_validate_json(message)
+    assert (report.kind, report.sequence, report.gpus) == ("Unchanged", 17, [])
+    assert len(message) < 300
+
+
+def test_more_processes_than_the_format_takes_are_cut_and_that_is_said() -> None:
+    many = [Process(pid + 1, FIRST, bytes=pid + 1) for pid in range(MOST_PROCESSES + 1)]
+    picture = PICTURE._replace(processes=(*many, Process(1, FIRST, unknown="NotAvailable")))
+    report = Report.model_validate_json(encode(full(HEADER, picture)))
+    assert report.unknown == "NotAvailable"
+    assert len(report.processes) == MOST_PROCESSES
+    assert report.processes[0].unknown == "NotAvailable", "the unknown ones are not left out"
+
+
+def test_a_report_without_claims_keeps_every_number() -> None:
+    short = Report.model_validate_json(encode(full(HEADER, without_claims(PICTURE))))
+    assert [process.shim for process in short.processes] == [None, None]
+    assert {process.bytes for process in short.processes} == {HELD, None}
