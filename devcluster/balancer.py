@@ -22,9 +22,9 @@ class Balancer(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
 
-    def __init__(self, port: int, backends: Sequence[int]) -> None:
-        """Listen at once; all ports are on 127.0.0.1."""
-        super().__init__(("127.0.0.1", port), _Connection)
+    def __init__(self, port: int, backends: Sequence[int], *, host: str = "127.0.0.1") -> None:
+        """Listen at once at an address of this machine; the backends are on 127.0.0.1."""
+        super().__init__((host, port), _Connection)
         self._backends = backends
         self._turn = itertools.count()
         threading.Thread(target=self.serve_forever, name="balancer", daemon=True).start()

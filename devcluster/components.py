@@ -79,11 +79,20 @@ def apiserver_arguments(
         f"--etcd-servers=http://127.0.0.1:{etcd_port}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
+        # A loopback address is refused as an endpoint; a node brings one that pods can reach.
+        "--endpoint-reconciler-type=none",
         f"--secure-port={port}",
         "--permit-port-sharing",
         f"--tls-cert-file={pki / 'apiserver.crt'}",
         f"--tls-private-key-file={pki / 'apiserver.key'}",
         f"--client-ca-file={pki / 'ca.crt'}",
+        # For the logs of containers, where there is a node.
+        f"--kubelet-client-certificate={pki / 'admin.crt'}",
+        f"--kubelet-client-key={pki / 'admin.key'}",
+        f"--kubelet-certificate-authority={pki / 'ca.crt'}",
+        "--kubelet-preferred-address-types=InternalIP",
+        # Webhooks behind a Service are called at its pods: addresses of Services lead nowhere here.
+        "--enable-aggregator-routing",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged",
         # Without it a stop waits a minute for the watches of the clients.

@@ -12,16 +12,28 @@ from pathlib import Path
 from devcluster.pki import KeyPair, write_private
 
 
-def write_kubeconfig(path: Path, *, url: str, ca_pem: bytes, user: dict[str, str]) -> Path:
-    """Write a kubeconfig of one user, see `certificate_user` and `token_user`; returns `path`."""
+def write_kubeconfig(
+    path: Path,
+    *,
+    url: str,
+    ca_pem: bytes,
+    user: dict[str, str],
+    server_name: str | None = None,
+) -> Path:
+    """Write a kubeconfig of one user, see `certificate_user` and `token_user`; returns `path`.
+
+    `server_name` is what the certificate has to be for, where that is not the host of `url`."""
     name = "devcluster"
+    cluster = {"server": url, "certificate-authority-data": _encode(ca_pem)}
+    if server_name is not None:
+        cluster["tls-server-name"] = server_name
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [
             {
                 "name": name,
-                "cluster": {"server": url, "certificate-authority-data": _encode(ca_pem)},
+                "cluster": cluster,
             }
         ],
         "users": [{"name": name, "user": user}],

@@ -11,6 +11,7 @@ import ipaddress
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -66,6 +67,18 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
         self.pair = KeyPair(_pem(certificate), private_pem(self._key))
+
+    @classmethod
+    def read(cls, folder: Path, name: str) -> Self:
+        """The authority whose pair was written into `folder` by that name."""
+        authority = cls.__new__(cls)
+        certificate, key = ((folder / f"{name}.{end}").read_bytes() for end in ("crt", "key"))
+        loaded = serialization.load_pem_private_key(key, password=None)
+        assert isinstance(loaded, ec.EllipticCurvePrivateKey), "we make no other"
+        authority._key = loaded
+        authority._name = x509.load_pem_x509_certificate(certificate).subject
+        authority.pair = KeyPair(certificate, key)
+        return authority
 
     def server(self, name: str, *, dns: list[str], addresses: list[str]) -> KeyPair:
         """A serving certificate for these names and addresses."""

@@ -1,0 +1,220 @@
+"""A real node, as one object."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from devcluster.binaries import find_node_binaries
+from devcluster.channel import Channel
+from devcluster.controlplane import Cluster
+from devcluster.failure import ClusterError, log_tail
+from devcluster.node.containerd import SOCKET
+from devcluster.node.pause import pause_archive
+from devcluster.node.requirements import why_not
+
+READY_SECONDS = 120.0
+"""The usual is a few seconds; a busy CI machine may take its time."""
+IMPORT_SECONDS = 300.0
+END_SECONDS = 30.0
+POLL_SECONDS = 0.1
+
+
+class Node:
+    """kubelet, containerd and kube-proxy on this machine, as the only node of a cluster.
+
+    The API server reaches its pods, webhooks behind a Service and the logs of containers, and pods
+    reach the API server as in any cluster. Nothing outside this machine can be reached.
+    """
+
+    name = "node-1"
+
+    def __init__(self, cluster: Cluster, keeper: subprocess.Popen[bytes], channel: Channel) -> None:
+        """Use `Node.start`."""
+        self.cluster = cluster
+        self._keeper = keeper
+        self._channel = channel
+        self._binaries = find_node_binaries()
+        self.address = ""
+        """Of the node, as pods and the API server see it."""
+        self.pid = 0
+        """The first process of the node's namespaces, in which it has process id 1."""
+
+    @classmethod
+    def start(cls, cluster: Cluster) -> Self:
+        """Start a node and wait until it is Ready and may run pods.
+
+        Raises ClusterError where this machine lacks something, or with the end of the log of a
+        component that ended."""
+        if (reason := why_not()) is not None:
+            raise ClusterError(f"No node can run here: {reason}.")
+        find_node_binaries()
+        node = cls(cluster, *_spawn_keeper(cluster.logs / "node-keeper.log"))
+        try:
+            node._begin()
+        except BaseException:
+            node.stop()
+            raise
+        return node
+
+    def import_image(self, archive: Path) -> None:
+        """Give the node an image from an OCI or Docker archive, under the name it has there."""
+        self._ctr("images", "import", str(archive))
+
+    def offer_gpus(self, *, cards: int, mib_per_card: int) -> None:
+        """What a GPU's own components would say of it: labels, and GPUs to request."""
+        labels = {
+            "nvidia.com/gpu.present": "true",
+            "nvidia.com/gpu.count": cards,
+            "nvidia.com/gpu.memory": mib_per_card,
+        }
+        capacity = json.dumps({"status": {"capacity": {"nvidia.com/gpu": str(cards)}}})
+        patch = ["patch", "node", self.name, "--subresource=status", "-p", capacity]
+        self.cluster.kubectl(*patch)
+        pairs = [f"{key}={value}" for key, value in labels.items()]
+        self.cluster.kubectl("label", "node", self.name, "--overwrite", *pairs)
+
+    def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run a program of this machine inside the node's namespaces."""
+        inside = ["nsenter", "--target", str(self.pid), "--all"]
+        return subprocess.run([*inside, *command], capture_output=True, text=True)
+
+    def check(self) -> None:
+        """Raise ClusterError, with the end of its log, when a component has died."""
+        self._channel.send({"do": "check"})
+        self._receive()
+
+    def stop(self) -> None:
+        """End everything and remove its files; may be called twice."""
+        self._channel.close()
+        try:
+            self._keeper.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            # The kernel kills the node with it.
+            self._keeper.kill()
+            self._keeper.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # Parts of the start
+
+    def _begin(self) -> None:
+        port = urllib.parse.urlsplit(self.cluster.url).port
+        self._channel.send(
+            {
+                "root": str(self.cluster.root),
+                "port": port,
+                "name": self.name,
+                "python_path": str(_package_parent()),
+                "binaries": {name: str(path) for name, path in self._binaries.items()},
+            }
+        )
+        told = self._receive()
+        self.pid, self.address = told["pid"], told["address"]
+        self.cluster.kubectl("apply", "-f", "-", input=json.dumps(_endpoint(told["machine"], port)))
+        self._await_socket()
+        self.import_image(pause_archive())
+        self._await_ready()
+
+    def _receive(self) -> dict[str, Any]:
+        reply = self._channel.receive()
+        if reply is None:
+            log = log_tail(self.cluster.logs / "node-keeper.log")
+            raise ClusterError(f"The keeper of the node is gone. The end of its log:\n{log}")
+        if reply.get("error"):
+            raise ClusterError(reply["error"])
+        return reply
+
+    def _await_socket(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while not self._socket.is_socket():
+            self._check_before(deadline, "containerd opened no socket")
+            time.sleep(POLL_SECONDS)
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        ready = '{.status.conditions[?(@.type=="Ready")].status} {.spec.taints[*].key}'
+        get = ["get", "node", self.name, "--ignore-not-found", "-o", f"jsonpath={ready}"]
+        while (said := self.cluster.kubectl(*get).stdout.strip()) != "True":
+            self._check_before(deadline, f"the node did not become Ready: {said or 'unknown'}")
+            time.sleep(POLL_SECONDS)
+
+    def _check_before(self, deadline: float, what: str) -> None:
+        self.check()
+        if time.monotonic() > deadline:
+            log = log_tail(self.cluster.logs / "kubelet.log")
+            raise ClusterError(f"After {READY_SECONDS:.0f} s {what}. The kubelet's log:\n{log}")
+
+    @property
+    def _socket(self) -> Path:
+        return Path(f"/proc/{self.pid}/root{SOCKET}")
+
+    def _ctr(self, *arguments: str) -> None:
+        command: Sequence[str | Path] = [self._binaries["ctr"], "-a", self._socket, "-n", "k8s.io"]
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, timeout=IMPORT_SECONDS
+        )
+        if done.returncode != 0:
+            shown = " ".join(arguments)
+            raise ClusterError(f"`ctr {shown}` failed:\n{done.stdout}{done.stderr}".rstrip())
+
+
+def _endpoint(address: str, port: int | None) -> dict[str, Any]:
+    """Where the Service `kubernetes` leads: pods can not reach the API server's own address."""
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"kubernetes.io/service-name": "kubernetes"},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    }
+
+
+def _package_parent() -> Path:
+    return Path(__file__).parents[2]
+
+
+def _spawn_keeper(log: Path) -> tuple[subprocess.Popen[bytes], Channel]:
+    ours, theirs = socket.socketpair()
+    with theirs, log.open("wb") as output:
+        keeper = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "devcluster.node.keeper",
+                str(theirs.fileno()),
+                str(os.getpid()),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": str(_package_parent())},
+            pass_fds=[theirs.fileno()],
+            # A Ctrl-C at the terminal is for the caller; the keeper sees its consequence.
+            start_new_session=True,
+        )
+    return keeper, Channel(ours)
