@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import time
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Any
 from devcluster.failure import ClusterError
 
 PATIENCE_SECONDS = 60.0
+LONGEST_LINE = 96
 _BOLD, _DIM, _PLAIN = "\033[1m", "\033[2m", "\033[0m"
 
 
@@ -43,7 +46,7 @@ class Stage:
             "KUBECACHEDIR": str(self.kubeconfig.parent / "kubectl-cache"),
         }
         if show:
-            print(f"{_bold('$ ' + ' '.join([shown, *command[1:]]))}")
+            print(_bold(_command_line([shown, *command[1:]])))
         result = subprocess.run(
             command, env=environment, cwd=self.root, capture_output=True, text=True
         )
@@ -66,24 +69,25 @@ class Stage:
 def tell(stage: Stage) -> None:
     """All steps, from an empty cluster to charged tenants."""
     for number, (title, step) in enumerate(_STEPS, start=1):
-        print(f"\n{_bold(f'--- {number}. {title}')}")
+        print(_bold(f"--- {number}. {title}"))
         step(stage)
 
 
 def _node(stage: Stage) -> None:
     _explain(
         "The node `gpu-node` is simulated: an object with the labels that NVIDIA's feature",
-        "discovery writes (2 cards of 80 GiB, each shared by 4). Nothing runs on it; the API",
-        "server, the scheduler and the operator are real. The operator adds nvidia.com/memory.",
+        "discovery writes for 2 cards of 80 GiB. Up to 4 containers may share a card, so the node",
+        "offers 8 GPUs. Nothing runs on it; the API server, the scheduler and the operator are",
+        "real. The operator adds nvidia.com/memory: 171798691840 bytes, which are 160Gi.",
     )
     memory = r"{.status.allocatable.nvidia\.com/memory}"
     stage.wait_for("the node's memory", "get", "node", "gpu-node", "-o", f"jsonpath={memory}",
                    until="171798691840")  # fmt: skip
-    columns = (
-        r"NAME:.metadata.name,GPUS:.status.allocatable.nvidia\.com/gpu,"
-        r"GPU-MEMORY:.status.allocatable.nvidia\.com/memory"
+    stage.run("get", "node", "gpu-node", *_columns("node"))
+    _conclude(
+        "It is counted per node, not per card: the scheduler keeps the sum within 160Gi, and may",
+        "put more on one card than that card has. To place by card is not part of this release.",
     )
-    stage.run("get", "node", "gpu-node", "-o", f"custom-columns={columns}")
 
 
 def _before(stage: Stage) -> None:
@@ -92,17 +96,18 @@ def _before(stage: Stage) -> None:
     _service_account(stage)
     stage.run("apply", "-f", "examples/demo/train.yaml")
     _show_pod(stage, "train")
-    # Nothing on the simulated node would confirm the end of the pod.
-    force = ["--force", "--grace-period=0"]
-    stage.run("delete", "pod", "train", "-n", "research", *force, show=False)
 
 
 def _after(stage: Stage) -> None:
-    _explain("With a policy, the very same file becomes:")
+    _explain(
+        "The first pod goes by force, since nothing on the simulated node confirms its end. With a",
+        "policy, the very same file then becomes:",
+    )
+    stage.run("delete", "pod", "train", "-n", "research", "--force", "--grace-period=0")
     stage.run("apply", "-f", "examples/demo/2-policy.yaml")
     stage.run("apply", "-f", "examples/demo/train.yaml")
     _show_pod(stage, "train")
-    _explain(
+    _conclude(
         "The limit is frozen into the container, the author's allocator settings are kept and the",
         "policy's added, the shim is found through PYTHONPATH, the sidecar sits beside it.",
     )
@@ -111,7 +116,7 @@ def _after(stage: Stage) -> None:
 def _refusals(stage: Stage) -> None:
     _explain("What can not be right is refused with its numbers. A pod that means 8Gi per GPU:")
     stage.run("apply", "-f", "examples/demo/too-little.yaml", check=False)
-    _explain("A policy with typing errors (PyTorch would abort on the second one):")
+    _explain("A policy with two typing errors, one of them an allocator key that no PyTorch has:")
     stage.run("apply", "-f", "examples/demo/typo.yaml", check=False)
 
 
@@ -121,18 +126,14 @@ def _workloads(stage: Stage) -> None:
     stage.run("scale", "deployment/serve", "--replicas=5", "-n", "research")
     stage.wait_for("a pod that does not fit", "get", "events", "-n", "research",
                    until="Insufficient nvidia.com/memory")  # fmt: skip
-    columns = (
-        r"POD:.metadata.name,NODE:.spec.nodeName,"
-        r"DECIDED-BY:.metadata.annotations.gpumemory\.dev/summary"
-    )
-    stage.run("get", "pods", "-n", "research", "-o", f"custom-columns={columns}")
+    stage.run("get", "pods", "-n", "research", *_columns("pods"))
     _explain(
         "Four replicas of 36Gi and the pod of 8Gi fit on 160Gi; the fifth replica waits. (The Job",
         "declares no memory: its pods are limited and charged by the policy's default, and the",
         "scheduler counts it too where the chart's scheduling.fillResource is Enabled.)",
     )
-    stage.run("get", "events", "-n", "research", "--field-selector=reason=FailedScheduling",
-              "-o", "custom-columns=MESSAGE:.message")  # fmt: skip
+    failed = "--field-selector=reason=FailedScheduling"
+    stage.run("get", "events", "-n", "research", failed, *_columns("events"))
 
 
 def _tenants(stage: Stage) -> None:
@@ -144,14 +145,22 @@ def _tenants(stage: Stage) -> None:
     stage.wait_for("the policy's counts", "get", "gmp", "training", "-n", "research", "-o",
                    "jsonpath={.status.pods.managed}", until="8")  # fmt: skip
     stage.run("get", "gmp,gmt", "-A")
+    _conclude(
+        "Charged are 5 x 36Gi, 2 x 8Gi of the Job and 8Gi: a pod counts from its creation on, so",
+        "the replica that waits for a node does too. That makes 204Gi, more than the node's 160Gi.",
+    )
 
 
 def _offline(stage: Stage) -> None:
     _explain("The same answers come from files, without a cluster, for a pull request:")
-    stage.gpumem("charge", "-o", "yaml", *(f"--filename=examples/demo/{name}" for name in _OFFLINE))
+    stage.gpumem("charge", "-o", "yaml", *_OFFLINE)
 
 
-_OFFLINE = ("1-namespace.yaml", "2-policy.yaml", "3-tenant.yaml", "deployment.yaml")
+_OFFLINE = [
+    argument
+    for name in ("1-namespace", "2-policy", "3-tenant", "deployment")
+    for argument in ("-f", f"examples/demo/{name}.yaml")
+]
 
 _STEPS = (
     ("Nodes offer GPU memory", _node),
@@ -189,8 +198,30 @@ def _pairs(mapping: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in mapping.items()) or "-"
 
 
+def _columns(name: str) -> list[str]:
+    return ["-o", f"custom-columns-file=examples/demo/columns/{name}.txt"]
+
+
+def _command_line(words: list[str]) -> str:
+    """As one would type it, over several lines where it is long."""
+    lines = [f"$ {words[0]}"]
+    for option in re.findall(r"-\S+(?: [^-]\S*)?|\S+", shlex.join(words[1:])):
+        if len(lines[-1]) + len(option) > LONGEST_LINE:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {option}"
+    return "\n".join(lines)
+
+
 def _explain(*lines: str) -> None:
+    """What the next command shows."""
     print("\n".join(_style(_DIM, line) for line in lines))
+
+
+def _conclude(*lines: str) -> None:
+    """What the command before has shown."""
+    _explain(*lines)
+    print()
 
 
 def _bold(text: str) -> str:
