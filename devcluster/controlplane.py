@@ -178,6 +178,10 @@ class Cluster:
         self._ask({"do": "detach"})
         self._detached = True
 
+    def hold(self) -> None:
+        """Have `python -m devcluster stop` terminate this process, which is to end the cluster."""
+        self._ask({"do": "hold"})
+
     def stop(self) -> None:
         """End all components and remove the folder, unless detached; may be called twice."""
         self._channel.close()

@@ -1,13 +1,19 @@
-"""Owns the cluster of the demo: control plane, installed chart, simulated node."""
+"""Owns the cluster of the demo: control plane, installed chart, simulated node.
+
+Its caller holds the other ends of standard input and output. One line comes out: where everything
+is, or why it could not be had. The end of the input ends the cluster, unless the line `keep` came
+before it: then `python -m devcluster stop` does.
+"""
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
+import select
 import shutil
 import signal
 import sys
-import time
+import traceback
 from pathlib import Path
 from types import FrameType
 
@@ -16,55 +22,77 @@ from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError
 from devcluster.installation import Installation
 from devcluster.simulated_node import SimulatedGpuNode
+from devcluster.upgrades import Upgrades
 
 CHECK_SECONDS = 1.0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
+def main(folder: Path) -> int:
     signal.signal(signal.SIGTERM, _leave)
     try:
-        with (
-            Cluster.start(options.folder / "cluster") as cluster,
-            Installation.start(cluster),
-            SimulatedGpuNode(cluster, "gpu-node", cards=2, mib_per_card=81920, replicas=4),
-        ):
-            _announce(cluster)
-            if options.keep:
-                _wait_for_the_end_of(cluster)
-            else:
-                sys.stdin.read()
-    except KeyboardInterrupt:
-        pass
-    except ClusterError:
-        # Somebody stopped the cluster: then there is nothing left to take away.
-        if not options.keep or (options.folder / "cluster").exists():
-            raise
-    shutil.rmtree(options.folder, ignore_errors=True)
+        _run(folder)
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 0
+    except ClusterError as error:
+        return _fail(str(error))
+    except Exception:
+        return _fail(traceback.format_exc())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _run(folder: Path) -> None:
+    with (
+        Cluster.start(folder / "cluster") as cluster,
+        Installation.start(cluster) as installation,
+        SimulatedGpuNode(cluster, "gpu-node", cards=2, mib_per_card=81920, replicas=4),
+        Upgrades(installation) as upgrades,
+    ):
+        programs = find_binaries()
+        _tell(
+            kubeconfig=str(cluster.kubeconfig),
+            root=str(cluster.root),
+            logs=str(installation.webhook_log.parent),
+            kubectl=str(programs["kubectl"]),
+            helm=str(programs["helm"]),
+        )
+        _serve(cluster, upgrades)
 
 
-def _announce(cluster: Cluster) -> None:
-    ready = {
-        "kubeconfig": str(cluster.kubeconfig),
-        "root": str(cluster.root),
-        "kubectl": str(find_binaries()["kubectl"]),
-    }
-    print(json.dumps(ready), flush=True)
-
-
-def _wait_for_the_end_of(cluster: Cluster) -> None:
+def _serve(cluster: Cluster, upgrades: Upgrades) -> None:
+    caller = sys.stdin.fileno()
+    watched: list[int | Upgrades] = [caller, upgrades]
     while True:
-        time.sleep(CHECK_SECONDS)
+        ready = select.select(watched, [], [], CHECK_SECONDS)[0]
+        if caller in ready:
+            if not os.read(caller, 64):
+                return
+            cluster.hold()
+            watched.remove(caller)
+            _tell(kept=str(cluster.root))
+        if upgrades in ready:
+            upgrades.take_over()
         cluster.check()
 
 
+def _tell(**what: str) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def _fail(why: str) -> int:
+    try:
+        _tell(error=why)
+    except BrokenPipeError:
+        print(why, file=sys.stderr)
+    return 1
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    # Once is enough: a second signal must not interrupt the clearing up.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[1])))

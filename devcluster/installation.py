@@ -110,6 +110,11 @@ class Installation:
         """Where the API server calls; the path of a hook comes behind it."""
         return f"https://127.0.0.1:{self._webhook_port}"
 
+    @property
+    def report_ports(self) -> list[int]:
+        """Where each replica of the controller takes reports in, at 127.0.0.1, while it leads."""
+        return list(self._roles["controller"].ports)
+
     def health_urls(self, role: str) -> list[str]:
         """Where each replica of a role serves /healthz, /readyz and /metrics."""
         return [f"http://127.0.0.1:{port}" for port in self._roles[role].health_ports]
@@ -144,9 +149,16 @@ class Installation:
 
         As with Deployments, the processes are replaced only where their settings changed.
         """
-        before = self._settings.read_text()
         self._values = _merged(self._values, values)
         self._helm("upgrade", RELEASE)
+        self.take_settings()
+
+    def take_settings(self) -> None:
+        """Replace the processes where somebody's `helm upgrade` changed their settings.
+
+        Raises ClusterError where the settings are gone, or a process does not become ready.
+        """
+        before = self._settings.read_text()
         self._write_settings()
         if self._settings.read_text() != before:
             self._stop_all()
@@ -198,7 +210,8 @@ class Installation:
     def _host_arguments(self, role: str) -> list[str]:
         """What differs here. Of a flag that is given twice, the later one counts."""
         kubeconfig = self.kubeconfig_of(role)
-        return [f"--kubeconfig={kubeconfig}", f"--settings={self._settings}", "--bind=127.0.0.1"]
+        here = [f"--kubeconfig={kubeconfig}", f"--settings={self._settings}", "--bind=127.0.0.1"]
+        return [*here, "--pod="] if role == "controller" else here
 
     def _uninstall(self) -> None:
         """`helm uninstall`, and then what the chart did not make."""

@@ -57,6 +57,7 @@ class Keeper:
         self._channel = channel
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ, "caller")
+        self._caller = caller
         self._caller_pidfd = os.pidfd_open(caller)
         # The socket alone would not do: children that the caller forked may hold it open.
         self._selector.register(self._caller_pidfd, selectors.EVENT_READ, "caller died")
@@ -100,11 +101,12 @@ class Keeper:
         # Pods are refused in a namespace that does not have its ServiceAccount yet.
         self._await_path("/api/v1/namespaces/default/serviceaccounts/default")
 
-    def _register(self, *, kept: bool) -> None:
+    def _register(self, *, kept: bool, holder: int | None = None) -> None:
         pid = os.getpid()
         start = process_start(pid)
         assert start is not None, "this process has no /proc entry"
-        write_record(Record(str(self._layout.root), self._url, pid, start, kept))
+        held = (holder, process_start(holder)) if holder is not None else (None, None)
+        write_record(Record(str(self._layout.root), self._url, pid, start, kept, *held))
 
     def _serve(self) -> None:
         """Wait for one request or event, and act on it."""
@@ -112,6 +114,7 @@ class Keeper:
             "start-apiserver": self._start_apiserver,
             "stop-apiserver": lambda: self._terminate([APISERVER]),
             "detach": self._detach,
+            "hold": lambda: self._register(kept=True, holder=self._caller),
             "check": self._raise_for_dead,
         }
         for name in self._events(None):

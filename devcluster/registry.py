@@ -15,7 +15,8 @@ from pathlib import Path
 from devcluster.failure import ClusterError
 from devcluster.gomodules import cache_folder
 
-STOP_SECONDS = 20.0
+STOP_SECONDS = 60.0
+"""Far more than the usual few seconds: a holder has more to end than the cluster."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Record:
     process_start: str
     """The start time of `pid`, since the kernel gives a process id to others later."""
     kept: bool
+    """It runs until `stop`, and not until its caller ends."""
+    holder_pid: int | None = None
+    holder_start: str | None = None
+    """The process that ends a kept cluster, with what else it started, when it is terminated."""
 
     @property
     def running(self) -> bool:
@@ -78,25 +83,32 @@ def find_record(root: Path) -> Record:
 
 def stop_cluster(record: Record) -> None:
     """End a cluster, and wait until its processes and its folder are gone."""
+    if record.holder_pid is not None:
+        _terminate("holder", record.holder_pid, record.holder_start, record.root)
+    _terminate("keeper", record.pid, record.process_start, record.root)
+    # Nothing is left to do, unless the keeper was already dying of something else.
+    _forget(record)
+
+
+def _terminate(what: str, pid: int, start: str | None, root: str) -> None:
+    """Terminate a process, unless its id is another one's by now, and wait for its end."""
     try:
-        pidfd = os.pidfd_open(record.pid)
+        pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        return _forget(record)
+        return
     try:
         # Looked at after the process was pinned: from here on it can not be another one's id.
-        if not record.running:
-            return _forget(record)
+        if process_start(pid) != start:
+            return
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(pidfd, signal.SIGTERM)
         if not select.select([pidfd], [], [], STOP_SECONDS)[0]:
             raise ClusterError(
-                f"The keeper of {record.root} (process {record.pid}) did not end within"
-                f" {STOP_SECONDS:.0f} s. Kill that process; its components end with it."
+                f"The {what} of {root} (process {pid}) did not end within {STOP_SECONDS:.0f} s."
+                " Kill that process; the components end with it."
             )
     finally:
         os.close(pidfd)
-    # Nothing is left to do, unless the keeper was already dying of something else.
-    _forget(record)
 
 
 def _forget(record: Record) -> None:

@@ -49,6 +49,11 @@ class Processes:
     def __len__(self) -> int:
         return len(self._pidfds)
 
+    @property
+    def ended(self) -> bool:
+        """Whether all are gone at this moment."""
+        return all(select.select([pidfd], [], [], 0)[0] for pidfd in self._pidfds)
+
     def wait_until_gone(self) -> None:
         deadline = time.monotonic() + DEADLINE_SECONDS
         for pidfd in self._pidfds:

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
-import sys
+import time
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+from cluster_processes import DEADLINE_SECONDS, Processes
+from demo.running import ROOT, devcluster, run_demo
+from devcluster.registry import find_record
 
 pytestmark = pytest.mark.cluster
-
-
-def run_demo(*options: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-m", "devcluster.demo", *options],
-        cwd=ROOT,
-        env={**os.environ, "NO_COLOR": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
 
 
 def test_each_step_shows_what_it_promises() -> None:
@@ -43,21 +32,54 @@ def test_each_step_shows_what_it_promises() -> None:
         "Insufficient nvidia.com/memory",
         "gpumemorytenant.gpumemory.dev/research",
         "chargedBytes: 154618822656",
+        "counted per node, not per card",
+        "$ kubectl delete pod train -n research --force --grace-period=0",
+        "makes 204Gi",
     ):
         assert shown in story, f"{shown!r} is missing in:\n{story}"
+    assert re.search(r"research +240Gi +204Gi", story), story
+    assert "\n\n\n" not in story
+    commands = re.findall(r"^\$ (?:.*\\\n)*.*$", story, re.MULTILINE)
+    assert len(commands) > 10
+    assert [line for one in commands for line in one.splitlines() if len(line) > 120] == []
 
 
 def test_a_kept_cluster_answers_until_it_is_stopped() -> None:
     story = run_demo("--keep")
-    kubeconfig = Path(re.findall(r"export KUBECONFIG=(\S+)", story)[0])
     folder = re.findall(r"devcluster stop (\S+)", story)[0]
+    record = find_record(Path(folder))
+    assert record.holder_pid is not None
+    holder = Processes([record.holder_pid])
     try:
+        assert f"{folder}\t{record.url}\tuntil stopped\n" in devcluster("list")
+        environment = os.environ | dict(re.findall(r"(KUBE\w+)=(\S+)", story))
         kubectl = re.findall(r"^  (\S*kubectl\S*) get", story, re.MULTILINE)[0]
         shown = subprocess.run(
-            [kubectl, "--kubeconfig", kubeconfig, "get", "gmp", "-n", "research"],
-            capture_output=True, text=True,
+            [kubectl, "get", "gmp", "-n", "research"],
+            env=environment, capture_output=True, text=True,
         )  # fmt: skip
         assert "training" in shown.stdout, shown.stderr
+        upgrade = re.findall(r"^  \S+/helm upgrade (?:.*\\\n)*.*$", story, re.MULTILINE)[0]
+        subprocess.run(["bash", "-ec", upgrade], cwd=ROOT, env=environment, check=True)
+        wait_until_the_scheduler_counts_defaults(kubectl, environment)
     finally:
-        subprocess.run([sys.executable, "-m", "devcluster", "stop", folder], cwd=ROOT, check=True)
-    assert not Path(folder).exists()
+        devcluster("stop", folder)
+    assert not Path(folder).parent.exists()
+    assert holder.ended
+
+
+def wait_until_the_scheduler_counts_defaults(kubectl: str, environment: dict[str, str]) -> None:
+    """What the upgrade of the closing words turns on, seen on a pod that declares nothing."""
+    limits = {"nvidia.com/gpu": "1"}
+    container = {"name": "main", "image": "none", "resources": {"limits": limits}}
+    metadata = {"name": "undeclared", "namespace": "research"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    stored = ""
+    while '"nvidia.com/memory": "8Gi"' not in stored:
+        assert time.monotonic() < deadline, stored
+        stored = subprocess.run(
+            [kubectl, "create", "--dry-run=server", "-o", "json", "-f", "-"],
+            input=json.dumps(pod | {"spec": {"containers": [container]}}),
+            env=environment, capture_output=True, text=True,
+        ).stdout  # fmt: skip
