@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gpumem_operator.cli import files
+from gpumem_operator.cli import files, live
 
 app = typer.Typer(
     name="kubectl-gpumem",
@@ -16,6 +16,8 @@ app = typer.Typer(
 )
 app.command()(files.render)
 app.command()(files.charge)
+app.command()(live.top)
+app.command()(live.why)
 
 
 def _print_version(asked: bool) -> None:

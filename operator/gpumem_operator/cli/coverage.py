@@ -38,12 +38,11 @@ def _depends_on_others(tenant: TenantRecord, labels: Mapping[str, str]) -> bool:
         return False
     selector = tenant.spec.namespace_selector
     keys = {*selector.match_labels, *(one.key for one in selector.match_expressions)}
-    return not keys <= labels.keys() and _known_part(selector, labels).matches(labels)
+    return not keys <= labels.keys() and _may_match(selector, labels)
 
 
-def _known_part(selector: LabelSelector, labels: Mapping[str, str]) -> LabelSelector:
-    """The parts of the selector that these labels decide."""
-    return LabelSelector(
-        match_labels={k: value for k, value in selector.match_labels.items() if k in labels},
-        match_expressions=[one for one in selector.match_expressions if one.key in labels],
-    )
+def _may_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Whether the parts of the selector that these labels decide all hold."""
+    return all(
+        labels[key] == value for key, value in selector.match_labels.items() if key in labels
+    ) and all(one.matches(labels) for one in selector.match_expressions if one.key in labels)

@@ -2,7 +2,15 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictStr,
+    model_validator,
+)
 
 from gpumem_operator.api.pods import is_gpu_resource
 from gpumem_operator.api.quantity import QuantityError, parse_bytes
@@ -91,6 +99,7 @@ class ContainerShape(Shape):
     resources: ResourcesShape | None = None
     volumeMounts: list[MountShape] | None = None
     ports: list[dict[StrictStr, Any]] | None = None
+    restartPolicy: StrictStr | None = None
 
 
 class VolumeShape(Shape):
@@ -104,8 +113,17 @@ class SpecShape(Shape):
     volumes: list[VolumeShape] | None = None
     schedulingGates: list[VolumeShape] | None = None
     os: dict[StrictStr, Any] | None = None
+    nodeName: StrictStr | None = None
+    hostPID: StrictBool | None = None
+    hostNetwork: StrictBool | None = None
+    shareProcessNamespace: StrictBool | None = None
+
+
+class StatusShape(Shape):
+    phase: StrictStr | None = None
 
 
 class PodShape(Shape):
     metadata: MetadataShape | None = None
     spec: SpecShape
+    status: StatusShape | None = None
