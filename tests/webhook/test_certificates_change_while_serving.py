@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from gpumem_operator.webhook import certificate as module
+from gpumem_operator.kube.serving import try_pair
 from gpumem_operator.webhook.certificate import SecretCopy, ServingCertificate, follow_folder
 from webhook.builders import key_pair
 
@@ -87,7 +88,7 @@ async def test_a_bad_pair_changes_nothing(fault: str, caplog: pytest.LogCaptureF
 async def test_the_expiry_is_the_one_in_the_certificate() -> None:
     chain, key, _ = key_pair()
     expected = x509.load_pem_x509_certificate(chain).not_valid_after_utc.timestamp()
-    assert module.try_pair(chain, key) == expected
+    assert try_pair(chain, key) == expected
 
 
 async def test_a_secret_without_a_key_is_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,90 +1,60 @@
-"""The certificate of the TLS server, replaced while it serves.
+"""Where the webhook's certificate comes from: a Secret that is watched, or a folder.
 
-One SSLContext lives as long as the process. A new pair is tried in a context of its own and then
-loaded into the living one: later handshakes use it, running connections keep theirs, and the
-listener never closes. A broken pair changes nothing.
+With the Secret or folder comes the CA's certificate (`ca.crt`), which sidecars are told so that
+they trust the address of reports.
 """
 
 import asyncio
 import base64
 import logging
-import ssl
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gpumem_operator.kube.connection import load_pair
+from gpumem_operator.kube import serving
 from gpumem_operator.webhook import telemetry
 
 logger = logging.getLogger(__name__)
 
 CERTIFICATE_FILE: Final = "tls.crt"
 KEY_FILE: Final = "tls.key"
+CA_FILE: Final = "ca.crt"
 FOLDER_SECONDS: Final = 5.0
 """How often a folder is looked at; kubelet itself takes up to a minute to change one."""
 
 
-class ServingCertificate:
-    """The living context; `loaded` is set once it has a certificate."""
+class ServingCertificate(serving.ServingCertificate):
+    """The webhook's: with numbers about it."""
 
     def __init__(self) -> None:
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        super().__init__()
         # API servers keep their connections and resume no sessions, so tickets are work for nobody.
         self.context.num_tickets = 0
-        self.loaded = asyncio.Event()
-        self._pair: tuple[bytes, bytes] | None = None
 
-    def offer(self, certificate: bytes, key: bytes, *, origin: str) -> bool:
-        """Serve this pair from now on; false, with a line in the log, where it is unusable."""
-        if self._pair == (certificate, key):
-            return True
-        try:
-            expiry = try_pair(certificate, key)
-        except (ValueError, ssl.SSLError) as error:
-            kept = "the one before is served on" if self._pair else "there is none to serve"
-            logger.error("The certificate in %s is unusable, %s: %s", origin, kept, error)
-            telemetry.CERTIFICATE_FAILURES.inc()
-            return False
-        load_pair(self.context, certificate, key)
-        self._pair = (certificate, key)
-        telemetry.CERTIFICATE_EXPIRY.set(expiry)
-        until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expiry))
-        logger.info("Serving the certificate in %s, valid until %s", origin, until)
-        self.loaded.set()
-        return True
+    def failed(self) -> None:
+        telemetry.CERTIFICATE_FAILURES.inc()
+
+    def expires(self, at: int) -> None:
+        telemetry.CERTIFICATE_EXPIRY.set(at)
 
 
-def try_pair(certificate: bytes, key: bytes) -> int:
-    """Shake hands in memory with the pair; returns when it expires, in seconds since 1970.
+Trust = Callable[[str], None]
+"""Takes the PEM of the CA that signed the certificate, whenever it is read."""
 
-    Raises ssl.SSLError where a client would refuse it for itself: broken, expired, not for servers,
-    or with another's key. Who signed it and for which name is for the API server to judge.
-    """
-    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_pair(serving, certificate, key)
-    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    asking.check_hostname = False
-    asking.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    asking.load_verify_locations(cadata=certificate.decode("ascii"))
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server = serving.wrap_bio(to_server, to_client, server_side=True)
-    client = asking.wrap_bio(to_client, to_server)
-    for step in (client, server, client):
-        with suppress(ssl.SSLWantReadError):
-            step.do_handshake()
-    peer = client.getpeercert() or {}
-    return ssl.cert_time_to_seconds(str(peer["notAfter"]))
+
+def _nobody_asks(pem: str) -> None:
+    """For a server of which no sidecar has to hear."""
 
 
 class SecretCopy:
-    """Gives each version of one Secret to the serving certificate."""
+    """Gives each version of one Secret to the serving certificate, and its CA to `trust`."""
 
-    def __init__(self, certificate: ServingCertificate, *, origin: str) -> None:
+    def __init__(
+        self, certificate: ServingCertificate, *, origin: str, trust: Trust = _nobody_asks
+    ) -> None:
         self._certificate = certificate
         self._origin = origin
+        self._trust = trust
 
     def replace(self, objects: Sequence[Mapping[str, Any]]) -> None:
         if not objects:
@@ -101,13 +71,18 @@ class SecretCopy:
         except KeyError as error:
             logger.error("%s has no key %s, the webhook waits for it", self._origin, error)
             return
+        # The CA first: with the certificate the webhook is ready, and a pod admitted from then on
+        # must know whom to trust.
+        self._trust(base64.b64decode(data.get(CA_FILE) or "").decode("ascii", errors="ignore"))
         self._certificate.offer(certificate, key, origin=self._origin)
 
     def drop(self, raw: Mapping[str, Any]) -> None:  # noqa: ARG002 (part of the protocol)
         logger.warning("%s was deleted, its last certificate is served on", self._origin)
 
 
-async def follow_folder(certificate: ServingCertificate, folder: Path) -> None:
+async def follow_folder(
+    certificate: ServingCertificate, folder: Path, *, trust: Trust = _nobody_asks
+) -> None:
     """Offer what is in the folder, now and whenever it changes. Never ends."""
     seen: tuple[bytes, bytes] | None = None
     complaint = ""
@@ -121,5 +96,7 @@ async def follow_folder(certificate: ServingCertificate, folder: Path) -> None:
         else:
             if pair != seen:
                 seen = pair
+                ca = folder / CA_FILE
+                trust(ca.read_text("ascii", errors="ignore") if ca.exists() else "")
                 certificate.offer(*pair, origin=str(folder))
         await asyncio.sleep(FOLDER_SECONDS)

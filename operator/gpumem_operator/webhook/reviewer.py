@@ -27,6 +27,16 @@ class Reviewer:
         self._surroundings = surroundings
         self._claims = claims
         self._values = values
+        self._needs_ca = bool(values.report.url) and not values.report.ca
+
+    def trust(self, ca: str) -> None:
+        """From now on tell sidecars that this CA (PEM) signs the address of reports.
+
+        A CA in the chart's values goes before it; without an address there is nobody to trust.
+        """
+        if self._needs_ca:
+            report = self._values.report.model_copy(update={"ca": ca})
+            self._values = self._values.model_copy(update={"report": report})
 
     async def pod(self, exchange: Exchange) -> Verdict:
         try:

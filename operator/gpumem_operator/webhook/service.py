@@ -16,7 +16,12 @@ from gpumem_operator.kube.rest import Api
 from gpumem_operator.metrics import server as health
 from gpumem_operator.settings import Flags, SettingsError
 from gpumem_operator.webhook import telemetry
-from gpumem_operator.webhook.certificate import SecretCopy, ServingCertificate, follow_folder
+from gpumem_operator.webhook.certificate import (
+    SecretCopy,
+    ServingCertificate,
+    Trust,
+    follow_folder,
+)
 from gpumem_operator.webhook.claims import ClaimReader
 from gpumem_operator.webhook.handlers import register
 from gpumem_operator.webhook.reviewer import Reviewer
@@ -42,13 +47,14 @@ async def serve(flags: Flags, values: Values) -> None:
     async with Api(connection) as api, asyncio.TaskGroup() as background:
         copies = Copies(api, time.monotonic)
         certificate = ServingCertificate()
+        surroundings = SurroundingsReader(copies, api, on_read=telemetry.UNCACHED_READS.inc)
+        reviewer = Reviewer(surroundings, ClaimReader(api), values)
         work = [reflector.run() for reflector in copies.reflectors.values()]
-        work.append(_follow_certificate(flags, api, certificate))
+        work.append(_follow_certificate(flags, api, certificate, reviewer.trust))
         tasks = [background.create_task(each) for each in work]
 
         registry = kopf.OperatorRegistry()
-        surroundings = SurroundingsReader(copies, api, on_read=telemetry.UNCACHED_READS.inc)
-        rows = register(registry, Reviewer(surroundings, ClaimReader(api), values))
+        rows = register(registry, reviewer)
         server = AdmissionServer(flags.bind, flags.port, certificate=certificate, rows=rows)
 
         def ready() -> str | None:
@@ -84,15 +90,15 @@ async def _run_kopf(
 
 
 def _follow_certificate(
-    flags: Flags, api: Api, certificate: ServingCertificate
+    flags: Flags, api: Api, certificate: ServingCertificate, trust: Trust
 ) -> Coroutine[Any, Any, None]:
     if flags.cert_dir is not None:
-        return follow_folder(certificate, flags.cert_dir)
+        return follow_folder(certificate, flags.cert_dir, trust=trust)
     origin = f"Secret {flags.namespace}/{flags.cert_secret}"
     reflector = Reflector(
         api,
         f"/api/v1/namespaces/{flags.namespace}/secrets",
-        SecretCopy(certificate, origin=origin),
+        SecretCopy(certificate, origin=origin, trust=trust),
         parameters={"fieldSelector": f"metadata.name={flags.cert_secret}"},
     )
     return reflector.run()
