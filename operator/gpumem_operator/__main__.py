@@ -70,6 +70,19 @@ def _parser() -> argparse.ArgumentParser:
         help="name or address that the certificate is made for (role controller); may be repeated",
     )
     add("--lease", metavar="NAME", help="Lease of the leader (role controller)")
+    add(
+        "--agent-account",
+        default="",
+        metavar="NAME",
+        help="ServiceAccount of node agents, which report (role controller)",
+    )
+    add(
+        "--reader-account",
+        default="",
+        metavar="NAME",
+        help="ServiceAccount whose tokens may ask what is known (role controller)",
+    )
+    add("--pod", default="", metavar="NAME", help="the process's own pod (role controller)")
     return parser
 
 
@@ -93,6 +106,9 @@ def _flags(options: argparse.Namespace) -> Flags:
         webhook_configurations=tuple(options.webhook_configuration),
         webhook_hosts=tuple(options.webhook_host),
         lease=options.lease,
+        agent_account=options.agent_account,
+        reader_account=options.reader_account,
+        pod=options.pod,
     )
 
 

@@ -43,6 +43,11 @@ PROCESSES_PER_GPU_ANNOTATION: Final = f"{GROUP}/processes-per-gpu"
 LONGEST_ANNOTATION_NAME: Final = 63
 """Kubernetes' limit for the part of an annotation key behind the slash."""
 
+LEADER_LABEL: Final = f"{GROUP}/leader"
+"""On the operator's own pods: "true" on the controller that leads, which takes reports in."""
+READER_HEADER: Final = "X-Gpumem-Token"
+"""Token of the reader's account, on requests that come through the API server's proxy."""
+
 QUOTA_GATE: Final = f"{GROUP}/quota"
 
 

@@ -83,9 +83,12 @@ def test_each_role_has_an_account_of_its_own() -> None:
     accounts = [pod["serviceAccountName"] for pod in pods()]
 
     assert len(set(accounts)) == 2
-    assert {found["metadata"]["name"] for found in of_kind(manifests, "ServiceAccount")} == set(
-        accounts
-    )
+    # The reader's has no pod and no rights: its tokens show who may ask the leader.
+    reader = "gpu-memory-operator-reader"
+    assert {found["metadata"]["name"] for found in of_kind(manifests, "ServiceAccount")} == {
+        *accounts,
+        reader,
+    }
     for binding in of_kind(manifests, "RoleBinding", "ClusterRoleBinding"):
         [subject] = binding["subjects"]
         assert binding["roleRef"]["name"] == subject["name"]
@@ -100,8 +103,17 @@ def test_no_right_is_wider_than_it_says(values: dict[str, Any]) -> None:
             if "secrets" in rule["resources"]:
                 assert rule["resourceNames"]
                 assert role["kind"] == "Role"
-            if "create" in rule["verbs"]:
+            if "create" in rule["verbs"] and not any("/" in what for what in rule["resources"]):
                 assert "resourceNames" not in rule, "creation can not be bound to a name"
+
+
+def test_tokens_are_made_for_one_account_only() -> None:
+    rules = [rule for role in of_kind(render(), *ROLES) for rule in role["rules"]]
+    (tokens,) = [rule for rule in rules if "serviceaccounts/token" in rule["resources"]]
+    assert tokens["resourceNames"] == ["gpu-memory-operator-reader"]
+    (proxy,) = [rule for rule in rules if "services/proxy" in rule["resources"]]
+    assert proxy["resourceNames"] == ["https:gpu-memory-operator-report:reports"]
+    assert proxy["verbs"] == ["get"]
 
 
 @pytest.mark.parametrize("values", COMBINATIONS, ids=str)

@@ -40,7 +40,11 @@ def test_processes_on_the_host_are_called_by_url() -> None:
 
 def test_the_service_leads_to_the_webhook() -> None:
     manifests = render()
-    [service] = of_kind(manifests, "Service")
+    [service] = [
+        found
+        for found in of_kind(manifests, "Service")
+        if found["metadata"]["name"] == f"{RELEASE}-webhook"
+    ]
     [webhook] = [
         found
         for found in of_kind(manifests, "Deployment")
@@ -69,9 +73,10 @@ def test_the_certificate_is_made_for_the_name_that_is_called() -> None:
         [container] = controller["spec"]["template"]["spec"]["containers"]
         return [arg for arg in container["args"] if arg.startswith("--webhook-host=")]
 
-    assert hosts({}) == [f"--webhook-host={RELEASE}-webhook.{NAMESPACE}.svc"]
+    report = f"--webhook-host={RELEASE}-report.{NAMESPACE}.svc"
+    assert hosts({}) == [f"--webhook-host={RELEASE}-webhook.{NAMESPACE}.svc", report]
     url = {"webhook": {"url": "https://hooks.example.com:8443"}}
-    assert hosts(url) == ["--webhook-host=hooks.example.com"]
+    assert hosts(url) == ["--webhook-host=hooks.example.com", report]
 
 
 def test_the_ca_is_left_to_the_controller_unless_it_is_given() -> None:
@@ -136,5 +141,6 @@ def test_on_the_host_everything_but_the_pods_is_installed() -> None:
         ("Deployment", f"{RELEASE}-webhook"),
         ("Deployment", f"{RELEASE}-controller"),
         ("Service", f"{RELEASE}-webhook"),
+        ("Service", f"{RELEASE}-report"),
         ("PodDisruptionBudget", f"{RELEASE}-webhook"),
     }

@@ -90,12 +90,8 @@ def test_what_pods_declared_is_added_up_and_silence_is_not_a_declaration() -> No
         managed(PRESENT, declared=16),
         managed(PRESENT, declared=None),
     )
-    assert status(TRAINING, pods=pods)["memory"] == {"declaredBytes": 24}
-
-
-def test_measured_numbers_of_the_stored_status_are_left_alone() -> None:
-    found = status(TRAINING, current={"memory": {"usedBytes": 5, "declaredBytes": 1}})
-    assert found["memory"] == {"usedBytes": 5, "declaredBytes": 0}
+    memory = status(TRAINING, pods=pods)["memory"]
+    assert (memory["declaredBytes"], memory["readable"]["declared"]) == (24, "24")
 
 
 def test_the_status_is_about_the_generation_that_was_read() -> None:
@@ -126,14 +122,6 @@ def test_a_spec_that_can_not_be_read_is_not_ready_and_says_what_is_wrong() -> No
     assert "spec.limits.default" in ready["message"]
     assert condition(found, "Shadowed")["status"] == "Unknown"
     assert found["pods"] == {"managed": 1, "outdated": 0, "unmanaged": 0}
-
-
-def test_use_is_not_measured_yet_and_no_number_pretends_it_is() -> None:
-    found = status(TRAINING, pods=(managed(PRESENT),))
-    unavailable = condition(found, "MeasurementUnavailable")
-    assert (unavailable["status"], unavailable["reason"]) == ("True", "NotMeasured")
-    assert "usedBytes" not in found["memory"]
-    assert "enforcers" not in found
 
 
 @pytest.mark.parametrize(

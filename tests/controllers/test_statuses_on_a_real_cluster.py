@@ -35,7 +35,13 @@ def test_a_policy_counts_managed_outdated_and_unmanaged_pods(view: View, namespa
     view.wait(what, ".status.pods.managed", "2", namespace)
     status = view.get("gpumemorypolicy", "training", namespace)["status"]
     assert status["pods"] == {"managed": 2, "outdated": 1, "unmanaged": 1}
-    assert status["memory"] == {"declaredBytes": 24 * GIB}
+    # None of them has started, so nothing is held, and nothing is unknown.
+    assert status["memory"] == {
+        "declaredBytes": 24 * GIB,
+        "usedBytes": 0,
+        "unknownPods": 0,
+        "readable": {"declared": "24Gi", "used": "0"},
+    }
     assert status["observedGeneration"] == 1
     assert view.get("pod", "slipped", namespace)["metadata"]["labels"] == {
         "gpumemory.dev/managed": "false"

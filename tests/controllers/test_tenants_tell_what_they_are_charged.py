@@ -25,7 +25,7 @@ def charged(gib: int | None, name: str = "p", namespace: str = "team") -> Charge
 def test_charges_are_added_up() -> None:
     found = status(charged(40), charged(60))
     assert found["chargedBytes"] == 100 * GIB
-    assert found["readable"] == {"charged": "100Gi"}
+    assert found["readable"]["charged"] == "100Gi"
     within = condition(found, "WithinQuota")
     assert (within["status"], within["reason"]) == ("True", "ChargesFit")
     assert within["message"] == "100Gi of 100Gi is charged."
@@ -54,6 +54,7 @@ def test_a_spec_that_can_not_be_read_charges_an_unknown_amount() -> None:
     found = status(raw=tenant(limit="12 bananas"))
     assert found["chargedBytes"] is None
     assert found["readable"] is None
+    assert found["usedBytes"] is None
     assert condition(found, "Ready")["reason"] == "InvalidSpec"
     assert condition(found, "WithinQuota")["status"] == "Unknown"
 

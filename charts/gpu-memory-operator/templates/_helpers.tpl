@@ -44,5 +44,20 @@ app.kubernetes.io/component: {{ .role }}
 {{- define "gpumem.settings" -}}
 {{- $read := pick .Values "memoryResource" "exclusiveResources" "resourceClaims" "gpuDeviceClasses" "sidecar" "monitoring" "scheduling" "report" "runVolumeSize" -}}
 {{- $ignored := dict "ignoredNamespaces" (include "gpumem.ignoredNamespaces" . | fromJsonArray) -}}
-{{ merge $read $ignored | toYaml }}
+{{- $report := dict "report" (dict "url" (include "gpumem.reportUrl" .) "ca" .Values.report.ca) -}}
+{{ merge $report $ignored $read | toYaml }}
+{{- end }}
+
+{{/* The DNS name of the Service that leads to the leader of the controllers. */}}
+{{- define "gpumem.reportHost" -}}
+{{ include "gpumem.fullname" . }}-report.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{/* Where sidecars send reports. Without our Deployments there is no Service to send them to. */}}
+{{- define "gpumem.reportUrl" -}}
+{{- if or .Values.report.url (not .Values.operator.deploy) -}}
+{{ .Values.report.url }}
+{{- else -}}
+https://{{ include "gpumem.reportHost" . }}/v1/reports
+{{- end -}}
 {{- end }}

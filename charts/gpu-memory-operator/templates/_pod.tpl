@@ -59,6 +59,11 @@ spec:
         - {{ . }}
         {{- end }}
         - --health-port=8081
+      env:
+        - name: POD_NAME
+          valueFrom:
+            fieldRef:
+              fieldPath: metadata.name
       ports:
         {{- range .ports }}
         - name: {{ .name }}

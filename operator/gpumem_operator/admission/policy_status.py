@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpumem_operator.admission import policy_memory
+from gpumem_operator.admission.policy_memory import PodMemory
 from gpumem_operator.admission.selection import policy_for, rank
 from gpumem_operator.api import conditions
+from gpumem_operator.api.measure import NOT_MEASURED, Measure
 from gpumem_operator.api.not_acted_on import not_acted_on
 from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.selector import LabelSelector, Requirement
@@ -25,6 +28,7 @@ class PolicyPod:
     """What that policy said about pods at the time."""
     declared_bytes: int | None
     """What it asked for; None where it did not say."""
+    measure: Measure = NOT_MEASURED
 
 
 @dataclass(frozen=True)
@@ -44,20 +48,16 @@ def policy_status(
 ) -> dict[str, Any]:
     """The fields of the status that follow from pods and policies, as a raw object.
 
-    `current` is the stored status; it is equal in these fields when nothing has to be written.
-    `now` is RFC 3339 in UTC.
+    `current` is the stored status; it is equal in these fields when nothing has to be written. None
+    takes a field away. `now` is RFC 3339 in UTC.
     """
     managed = [pod for pod in surroundings.pods if _belongs(pod, policy, surroundings.policies)]
     unmanaged = sum(_slipped(pod, policy, surroundings.policies) for pod in surroundings.pods)
+    amounts = [PodMemory(pod.declared_bytes, pod.measure) for pod in managed]
     findings = [
         _ready(policy, unmanaged),
         _shadowed(policy, surroundings),
-        Finding(
-            conditions.MEASUREMENT_UNAVAILABLE,
-            "True",
-            conditions.NOT_MEASURED,
-            "Nothing reports how much GPU memory pods hold, so usedBytes is not known.",
-        ),
+        policy_memory.measurement(amounts),
     ]
     return {
         "observedGeneration": policy.generation,
@@ -69,10 +69,8 @@ def policy_status(
             "outdated": _outdated(managed, policy),
             "unmanaged": unmanaged,
         },
-        "memory": {
-            **(current.get("memory") or {}),
-            "declaredBytes": sum(pod.declared_bytes or 0 for pod in managed),
-        },
+        "memory": policy_memory.memory(amounts, current.get("memory") or {}),
+        "enforcers": policy_memory.enforcers(amounts),
     }
 
 

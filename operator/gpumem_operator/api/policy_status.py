@@ -20,6 +20,18 @@ class PodCounts(Model):
     """GPU pods that the policy selects and that never went through admission."""
 
 
+Readable = Annotated[str, Field(max_length=32)]
+
+
+class PolicyAmounts(Model):
+    """The byte fields as quantities, for people and for `kubectl get`."""
+
+    declared: Readable | None = None
+    """declaredBytes. Absent: not known yet."""
+    used: Readable | None = None
+    """usedBytes. Absent: nothing is measured."""
+
+
 class PolicyMemory(Model):
     """GPU memory of the policy's pods."""
 
@@ -29,10 +41,12 @@ class PolicyMemory(Model):
     """Sum of what was measured, in bytes. Absent: nothing is measured."""
     unknown_pods: int | None = None
     """Pods whose use can not be read at present; they are not in usedBytes."""
+    readable: PolicyAmounts | None = None
+    """The two byte fields as quantities. Absent: nothing is counted yet."""
 
 
 class EnforcerCounts(Model):
-    """Pods by what really holds their limit."""
+    """Pods that have started, by what really holds their limit."""
 
     hardware: int = 0
     """A whole exclusive card or a MIG slice."""

@@ -114,6 +114,9 @@ class TenantStatus(Model):
     """What waiting pods ask for together, in bytes. Absent: not counted yet."""
     used_bytes: int | None = None
     """What the tenant's pods were measured to hold, in bytes. Absent: nothing is measured."""
+    unknown_pods: int | None = None
+    """Pods whose use can not be read at present; they are not in usedBytes. Absent: not counted
+    yet."""
     readable: TenantAmounts | None = None
     """The three byte fields as quantities. Absent: nothing is counted yet."""
     reservations: Annotated[

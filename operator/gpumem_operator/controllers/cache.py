@@ -79,14 +79,18 @@ class Cache:
 
     def surroundings(self, namespace: str) -> Surroundings:
         """What decides about the pods of one namespace."""
-        row = self.namespaces.get(("", namespace))
-        record = row.value if row else NamespaceRecord(namespace, {})
+        record = self.namespace_record(namespace)
         tenants = tuple(row.value.record for _, row in self.tenants.rows())
         return Surroundings(
             namespace=record,
             policies=tuple(entry.record for entry in self.policies_of(namespace)),
             tenants=tenants_of(record, tenants),
         )
+
+    def namespace_record(self, namespace: str) -> NamespaceRecord:
+        """The namespace with its labels; without any where it is not known (yet)."""
+        row = self.namespaces.get(("", namespace))
+        return row.value if row else NamespaceRecord(namespace, {})
 
     def is_ignored(self, namespace: str) -> bool:
         """Whether admission is kept away from the pods of this namespace."""

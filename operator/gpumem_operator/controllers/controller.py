@@ -12,7 +12,7 @@ import socket
 import uuid
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Protocol
 
 import kopf
 
@@ -22,15 +22,24 @@ from gpumem_operator.controllers.handlers import make_registry, make_settings
 from gpumem_operator.controllers.labels import LabelWorker
 from gpumem_operator.controllers.nodes import NodeWorker
 from gpumem_operator.controllers.options import ControllerOptions
+from gpumem_operator.controllers.reporting import ReportIntake
 from gpumem_operator.controllers.statuses import StatusWorker
+from gpumem_operator.controllers.usage import UsageBoard, UsageWorker
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.api import Api, connect
 from gpumem_operator.kube.lease import Leadership
 from gpumem_operator.metrics.controller import LEADER
 from gpumem_operator.metrics.server import serve
+from gpumem_operator.metrics.usage import UsageCollector, showing
 
 _LOG = logging.getLogger(__name__)
+
+
+class Worker(Protocol):
+    """A part of the leader's work that never ends by itself."""
+
+    async def run(self) -> None: ...
 
 
 class Controller:
@@ -116,25 +125,40 @@ class Controller:
 
     async def _lead(self, writer: Writer) -> None:
         values, periods = self.options.values, self.options.periods
+        board = UsageBoard(self.cache, values=values)
+        statuses = StatusWorker(self.cache, writer, values=values, periods=periods)
         LEADER.set(1)
         try:
-            async with asyncio.TaskGroup() as group:
-                for worker in (
+            with showing(UsageCollector(board.snapshot)):
+                await self._run_workers(
+                    writer,
                     LabelWorker(self.cache, writer, values=values, periods=periods),
                     NodeWorker(self.cache, writer, values=values, periods=periods),
-                    StatusWorker(self.cache, writer, values=values, periods=periods),
-                ):
-                    group.create_task(worker.run())
-                if self.options.certificates is not None:
-                    certificates = CertificateWorker(
-                        writer,
-                        options=self.options.certificates,
-                        namespace=self.options.namespace,
-                        periods=periods,
-                    )
-                    group.create_task(certificates.run())
+                    statuses,
+                    UsageWorker(board, changed=statuses.look_at_use, periods=periods),
+                    board=board,
+                )
         finally:
             LEADER.set(0)
+
+    async def _run_workers(self, writer: Writer, *workers: Worker, board: UsageBoard) -> None:
+        periods = self.options.periods
+        async with asyncio.TaskGroup() as group:
+            for worker in workers:
+                group.create_task(worker.run())
+            if self.options.certificates is not None:
+                certificates = CertificateWorker(
+                    writer,
+                    options=self.options.certificates,
+                    namespace=self.options.namespace,
+                    periods=periods,
+                )
+                group.create_task(certificates.run())
+            if self.options.reports is not None:
+                intake = ReportIntake(
+                    board, writer, options=self.options, reports=self.options.reports
+                )
+                group.create_task(intake.run())
 
     async def _until_stopped(self, *parts: Coroutine[Any, Any, None]) -> None:
         """Run the parts until one ends or `stop` is set; then end the others, in their order.

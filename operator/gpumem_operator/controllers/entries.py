@@ -6,14 +6,17 @@ is kept.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.api.pods import KINDS, is_gpu_pod, is_gpu_resource, is_handled
 from gpumem_operator.api.records import PolicyRecord, TenantRecord
 from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.measured import container_ids, measured_pod
 from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, is_charged
 from gpumem_operator.ledger.node_memory import FIELD_MANAGER
+from gpumem_operator.reports.measured import MeasuredPod
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -57,6 +60,11 @@ class PodEntry:
         annotations: Mapping[str, str] = self.pod["metadata"]["annotations"]
         return annotations
 
+    @cached_property
+    def measured(self) -> MeasuredPod:
+        """The pod as measurement sees it."""
+        return measured_pod(self.pod, self.values)
+
     def charge(self, rates: Rates = UNKNOWN_RATES) -> int | None:
         """What the pod is charged, in bytes; None where that is not known."""
         if rates not in self._charges:
@@ -86,8 +94,10 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
         for kind in KINDS
         if spec.get(kind)
     }
-    if gates := spec.get("schedulingGates"):
-        slim_spec["schedulingGates"] = gates
+    for field_name in ("schedulingGates", "nodeName", "shareProcessNamespace", "hostPID"):
+        if spec.get(field_name):
+            slim_spec[field_name] = spec[field_name]
+    status = raw.get("status") or {}
     return {
         "metadata": {
             "namespace": metadata.get("namespace"),
@@ -101,7 +111,7 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
             },
         },
         "spec": slim_spec,
-        "status": {"phase": (raw.get("status") or {}).get("phase")},
+        "status": {"phase": status.get("phase"), "containerIDs": container_ids(status)},
     }
 
 

@@ -23,6 +23,23 @@ class CertificateOptions:
 
 
 @dataclass(frozen=True)
+class ReportOptions:
+    """How reports about GPU memory are taken in."""
+
+    port: int
+    """Of the HTTPS endpoint; 0 lets the system choose."""
+    cert_secret: str
+    """Secret with tls.crt and tls.key for it."""
+    agent_account: str = ""
+    """ServiceAccount of node agents, in the release's namespace; empty: there is none."""
+    reader_account: str = ""
+    """ServiceAccount whose tokens may ask what is known; empty: nobody may."""
+    pod: str = ""
+    """Name of this process's pod, which the Service for reports finds by a label; empty where it
+    runs in none."""
+
+
+@dataclass(frozen=True)
 class Periods:
     """How often things are looked at again, in seconds. Each look also repairs what was missed."""
 
@@ -34,6 +51,8 @@ class Periods:
     """How long changes are gathered before statuses are computed."""
     sweep_settle: float = 5.0
     """How long changes of policies, tenants and namespaces are gathered before pods are listed."""
+    usage: float = 10.0
+    """Measured numbers: a status is written at most once in so long for their sake."""
     retry: float = 5.0
     """After something failed."""
 
@@ -52,5 +71,7 @@ class ControllerOptions:
     health_port: int = 8081
     certificates: CertificateOptions | None = None
     """None: certificates are provided by somebody else."""
+    reports: ReportOptions | None = None
+    """None: nobody takes reports in, and nothing is measured."""
     timings: Timings = DEFAULT_TIMINGS
     periods: Periods = field(default_factory=Periods)

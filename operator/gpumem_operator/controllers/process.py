@@ -2,14 +2,22 @@
 
 import asyncio
 import logging
+from asyncio import sslproto
+from typing import Final
 
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.controller import Controller
-from gpumem_operator.controllers.options import CertificateOptions, ControllerOptions
+from gpumem_operator.controllers.options import (
+    CertificateOptions,
+    ControllerOptions,
+    ReportOptions,
+)
 from gpumem_operator.kube.lease import LeadershipLost
 from gpumem_operator.settings import Flags, SettingsError
 
 _LOG = logging.getLogger(__name__)
+_READ_BYTES: Final = 16 * 2**10
+"""The largest TLS record."""
 
 
 def run(flags: Flags, values: Values) -> int:
@@ -22,6 +30,8 @@ def run(flags: Flags, values: Values) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # kopf tells about every connection; what goes wrong there comes as warnings.
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    # asyncio gives each TLS connection a buffer of 256 KiB, and senders of reports keep theirs.
+    sslproto.SSLProtocol.max_size = _READ_BYTES
     status = 0
     try:
         asyncio.run(_run(options))
@@ -48,6 +58,19 @@ def options_of(flags: Flags, values: Values) -> ControllerOptions:
         bind=flags.bind,
         health_port=flags.health_port,
         certificates=_certificates(flags),
+        reports=_reports(flags),
+    )
+
+
+def _reports(flags: Flags) -> ReportOptions | None:
+    if flags.cert_secret is None:
+        return None
+    return ReportOptions(
+        port=flags.port,
+        cert_secret=flags.cert_secret,
+        agent_account=flags.agent_account,
+        reader_account=flags.reader_account,
+        pod=flags.pod,
     )
 
 

@@ -1,7 +1,8 @@
 """Statuses of policies and tenants: computed from the cache, written where they differ."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,7 +12,9 @@ from gpumem_operator.admission.policy_status import (
     PolicySurroundings,
     policy_status,
 )
-from gpumem_operator.api.records import TenantRecord
+from gpumem_operator.api.conditions import MEASUREMENT_UNAVAILABLE, UNREADABLE
+from gpumem_operator.api.measure import Measure
+from gpumem_operator.api.records import PolicyRecord, TenantRecord
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry, PolicyEntry, TenantEntry
@@ -24,6 +27,9 @@ from gpumem_operator.kube.resources import POLICIES, TENANTS
 from gpumem_operator.ledger.charge import rates_of
 from gpumem_operator.ledger.tenant_status import ChargedPod, tenant_status
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS, SLIPPED_PODS
+from gpumem_operator.reports import attribution
+from gpumem_operator.reports.snapshot import Snapshot
+from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 
 _NO_NAMESPACE: Final = ""
 """In the inbox: a tenant changed."""
@@ -46,6 +52,11 @@ class StatusWorker:
         self._values = values
         self._periods = periods
         self._now = now
+        self._began = now()
+        self._measured = Snapshot()
+        """What is told about use. It is replaced every few seconds and not with each report, so
+        that no status is written more often for its sake."""
+        self._summaries: Mapping[str, Hashable] = {}
         self._changed: Inbox[str] = Inbox()
         for table in (cache.pods, cache.policies):
             table.listeners.append(lambda key, _, __: self._changed.add(key[0]))
@@ -55,6 +66,13 @@ class StatusWorker:
     def look_at_everything(self) -> None:
         """Compute every status again, as if everything had changed."""
         self._changed.add(_NO_NAMESPACE, *(key[0] for key, _ in self._cache.policies.rows()))
+
+    def look_at_use(self, snapshot: Snapshot) -> None:
+        """Tell about this snapshot from now on; namespaces in which it differs are looked at."""
+        before, self._summaries = self._summaries, summaries(snapshot)
+        self._measured = snapshot
+        places = before.keys() | self._summaries.keys()
+        self._changed.add(*(p for p in places if before.get(p) != self._summaries.get(p)))
 
     async def run(self) -> None:
         self.look_at_everything()
@@ -97,7 +115,7 @@ class StatusWorker:
         return PolicySurroundings(
             policies=tuple(entry.record for entry in self._cache.policies_of(namespace)),
             pods=tuple(
-                _policy_pod(pod)
+                _policy_pod(pod, self._measure(pod))
                 for pod in self._cache.pods_of(namespace)
                 if pod.gpu and not pod.finished
             ),
@@ -113,6 +131,7 @@ class StatusWorker:
         if row is not None and row.value is entry and _differs(entry.status, wanted):
             path = POLICIES.path(key[1], namespace=key[0], subresource="status")
             await self._write(path, row.version, wanted)
+            await self._warn(record, entry.status, wanted)
 
     async def _reconcile_tenant(self, entry: TenantEntry) -> None:
         record = entry.record
@@ -137,7 +156,42 @@ class StatusWorker:
             for pod in self._cache.pods_of(namespace.value.name):
                 if pod.gpu and pod.charged:
                     metadata = pod.pod["metadata"]
-                    yield ChargedPod(metadata["namespace"], metadata["name"], pod.charge(rates))
+                    yield ChargedPod(
+                        metadata["namespace"],
+                        metadata["name"],
+                        pod.charge(rates),
+                        self._measure(pod),
+                    )
+
+    def _measure(self, pod: PodEntry) -> Measure:
+        view = self._measured.pods.get(pod.measured.uid)
+        if view is None:
+            return Measure(None, attribution.NO_REPORT, pod.measured.started, "unknown")
+        total = view.use.total
+        kind = view.enforcer.kind.lower()
+        return Measure(view.used_bytes, total.unknown, pod.measured.started, kind)
+
+    async def _warn(
+        self, policy: PolicyRecord, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> None:
+        """One event when measurement breaks off; none where a new leader has yet to hear of it."""
+        then, now = (_condition(status, MEASUREMENT_UNAVAILABLE) for status in (before, after))
+        fresh = (self._now() - self._began).total_seconds() < SILENT_AFTER_SECONDS
+        if fresh or now.get("reason") != UNREADABLE or then.get("reason") == UNREADABLE:
+            return
+        about = {
+            "apiVersion": names.API_VERSION,
+            "kind": names.POLICY_KIND,
+            "namespace": policy.namespace,
+            "name": policy.name,
+            "uid": policy.uid,
+        }
+        await self._writer.warn(
+            about,
+            reason=MEASUREMENT_UNAVAILABLE,
+            message=str(now.get("message")),
+            now=timestamp(self._now()),
+        )
 
     async def _write(self, path: str, version: int, status: Mapping[str, Any]) -> None:
         # With the version that was read: the list of conditions is replaced as a whole.
@@ -145,19 +199,45 @@ class StatusWorker:
         await self._writer.merge(path, body)
 
 
-def _policy_pod(entry: PodEntry) -> PolicyPod:
+def summaries(snapshot: Snapshot) -> Mapping[str, Hashable]:
+    """By namespace, what statuses tell of its pods; equal where they tell the same."""
+    found: defaultdict[str, set[Hashable]] = defaultdict(set)
+    for uid, view in snapshot.pods.items():
+        total = view.use.total
+        facts = (uid, total.bytes, total.unknown, view.enforcer.kind)
+        found[view.use.pod.namespace].add(facts)
+    return {namespace: frozenset(facts) for namespace, facts in found.items()}
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == kind:
+            found: Mapping[str, Any] = condition
+            return found
+    return {}
+
+
+def _policy_pod(entry: PodEntry, measure: Measure) -> PolicyPod:
     return PolicyPod(
         labels=entry.labels,
         handled=entry.handled,
         policy=entry.labels.get(names.POLICY_LABEL, ""),
         policy_hash=entry.annotations.get(names.POLICY_HASH_ANNOTATION, ""),
         declared_bytes=entry.charge(),
+        measure=measure,
     )
 
 
 def _differs(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether the fields of `wanted` are stored otherwise; an absent list is an empty one."""
     return any(
-        stored.get(key, [] if isinstance(value, list) else None) != value
+        stored.get(key, [] if isinstance(value, list) else None) != _without_nulls(value)
         for key, value in wanted.items()
     )
+
+
+def _without_nulls(value: Any) -> Any:
+    """The value as it is stored: a null takes a field of an object away."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _without_nulls(field) for key, field in value.items() if field is not None}

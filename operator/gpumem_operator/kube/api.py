@@ -100,6 +100,7 @@ class Api:
         body: Object | list[Object] | None = None,
         content_type: str = "application/json",
         query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
         seconds: float = REQUEST_SECONDS,
     ) -> Object:
         """One request and its answer.
@@ -113,7 +114,11 @@ class Api:
                     method,
                     path,
                     query_params=list((query or {}).items()),
-                    header_params={"Accept": "application/json", "Content-Type": content_type},
+                    header_params={
+                        "Accept": "application/json",
+                        "Content-Type": content_type,
+                        **(headers or {}),
+                    },
                     body=body,
                     auth_settings=["BearerToken"],
                 )

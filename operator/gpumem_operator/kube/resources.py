@@ -39,3 +39,6 @@ MUTATING_WEBHOOKS: Final = Resource(
 VALIDATING_WEBHOOKS: Final = Resource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"
 )
+TOKEN_REVIEWS: Final = Resource("authentication.k8s.io", "v1", "tokenreviews")
+SERVICES: Final = Resource("", "v1", "services")
+SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts")

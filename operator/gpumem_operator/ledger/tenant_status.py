@@ -1,10 +1,11 @@
 """What a tenant's status says, from the charges of the pods in its namespaces."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gpumem_operator.api import conditions
+from gpumem_operator.api.measure import NOT_MEASURED, Measure, settled, used_of
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.transitions import Finding, renew_conditions
@@ -20,6 +21,7 @@ class ChargedPod:
     name: str
     charged_bytes: int | None
     """None where the pod's charge is not known."""
+    measure: Measure = NOT_MEASURED
 
 
 def tenant_status(
@@ -39,19 +41,40 @@ def tenant_status(
             current.get("conditions") or (), findings, generation=tenant.generation, now=now
         ),
         "chargedBytes": charged,
-        "readable": None if charged is None else {"charged": show_bytes(charged)},
-        "topPods": [] if unreadable else top_pods(pods),
+        **_use(pods, charged, current),
+        "topPods": [] if unreadable else top_pods(pods, current.get("topPods") or ()),
     }
 
 
-def top_pods(pods: tuple[ChargedPod, ...]) -> list[dict[str, Any]]:
-    """The pods that are charged most, then by namespace and name."""
+def _use(
+    pods: tuple[ChargedPod, ...], charged: int | None, current: Mapping[str, Any]
+) -> dict[str, Any]:
+    if charged is None:
+        return {"usedBytes": None, "unknownPods": None, "readable": None}
+    used = settled(used_of([pod.measure for pod in pods]), current.get("usedBytes"))
+    return {
+        "usedBytes": used,
+        "unknownPods": sum(pod.measure.missing for pod in pods),
+        "readable": {
+            "charged": show_bytes(charged),
+            "used": None if used is None else show_bytes(used),
+        },
+    }
+
+
+def top_pods(
+    pods: tuple[ChargedPod, ...], stored: Iterable[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """The pods that are charged most, then by namespace and name; `stored` is the present list."""
+    before = {(row.get("namespace"), row.get("name")): row.get("usedBytes") for row in stored}
     known = [pod for pod in pods if pod.charged_bytes]
     largest = sorted(known, key=lambda pod: (-(pod.charged_bytes or 0), pod.namespace, pod.name))
-    return [
-        {"namespace": pod.namespace, "name": pod.name, "chargedBytes": pod.charged_bytes}
-        for pod in largest[:TOP_PODS]
-    ]
+    rows = []
+    for pod in largest[:TOP_PODS]:
+        row = {"namespace": pod.namespace, "name": pod.name, "chargedBytes": pod.charged_bytes}
+        used = settled(pod.measure.used_bytes, before.get((pod.namespace, pod.name)))
+        rows.append(row if used is None else {**row, "usedBytes": used})
+    return rows
 
 
 def _ready(tenant: TenantRecord) -> Finding:

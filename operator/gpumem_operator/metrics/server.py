@@ -11,6 +11,8 @@ from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from gpumem_operator.metrics.detail import PROCESSES
+
 _SHUTDOWN_SECONDS: Final = 1.0
 """A scraper that keeps its connection open must not hold up the end of the process."""
 
@@ -65,6 +67,11 @@ def _readyz(ready: Callable[[], str | None]) -> Answer:
 def _metrics(registry: CollectorRegistry) -> Answer:
     async def answer(request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        wanted = PROCESSES.set(request.query.get("processes") == "true")
+        try:
+            body = encode(registry)
+        finally:
+            PROCESSES.reset(wanted)
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     return answer

@@ -18,6 +18,8 @@ SCHEMA_VERSION = 1
 
 Amount = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Text = Annotated[str, Field(max_length=253)]
+Uuid = Annotated[str, Field(max_length=96, pattern=r"^[A-Za-z0-9._:/-]*$")]
+"""Of a GPU or MIG instance; it becomes the label of a series."""
 Reason = Literal[
     "NoNVMLInSidecar",  # NVML can not be loaded where the sender runs
     "HostPids",  # driver before 535.113.01: PIDs are not those of the sender's namespace
@@ -28,6 +30,7 @@ Reason = Literal[
     "Timeout",  # NVML did not answer in time
     "NotSupported",
     "NVMLError",
+    "ProcessesNotShared",  # the sender shares its PID namespace with no other container
     "NotAttributed",  # the process is in no container that the sender can name
 ]
 
@@ -54,8 +57,8 @@ class Process(Model):
     """In the sender's PID namespace."""
     start_time: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
     """Field 22 of /proc/PID/stat; None where /proc could not be read."""
-    gpu: Text
-    """UUID of the GPU or MIG instance."""
+    gpu: Uuid
+    """UUID of the GPU or MIG instance; empty where only the shim knows of the process."""
     pod_uid: Text | None = None
     """None where the process belongs to no pod, or to one that the sender can not name."""
     container: Text | None = None
@@ -77,10 +80,10 @@ class Process(Model):
 class Gpu(Model):
     """One card or MIG instance that the sender sees."""
 
-    uuid: Text
+    uuid: Uuid
     index: Annotated[int, Field(ge=0, le=4096)]
     model: Text = ""
-    parent: Text | None = None
+    parent: Uuid | None = None
     """UUID of the card of a MIG instance."""
     total_bytes: Amount | None = None
     reserved_bytes: Amount | None = None
@@ -96,7 +99,7 @@ class Assignment(Model):
 
     pod_uid: Text
     container: Text
-    gpus: Annotated[list[Text], Field(max_length=256)]
+    gpus: Annotated[list[Uuid], Field(max_length=256)]
 
 
 class Acknowledgement(Model):

@@ -1,0 +1,188 @@
+"""Why a pod has its limit, charge and use: from the stored pod and what decides about it. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpumem_operator import names
+from gpumem_operator.admission.selection import candidates, rank
+from gpumem_operator.api.pods import is_gpu_pod, is_handled
+from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, TenantRecord, tenants_of
+from gpumem_operator.api.values import Values
+from gpumem_operator.ledger.charge import (
+    UNKNOWN_RATES,
+    charge_pod,
+    has_finished,
+    is_charged,
+    rates_of,
+)
+from gpumem_operator.reports.reasons import explain
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What could be read beside the pod; None for what could not."""
+
+    policies: tuple[PolicyRecord, ...]
+    namespace: NamespaceRecord
+    tenants: tuple[TenantRecord, ...] | None = None
+    usage: Row | None = None
+    """The leader's row of this pod; empty where it knows none."""
+    events: tuple[Row, ...] = ()
+    values: Values = field(default_factory=Values)
+
+
+def explain_pod(pod: Row, known: Known) -> list[str]:
+    """Lines for people, the first is a title."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    node = (pod.get("spec") or {}).get("nodeName")
+    where = f" on {node}" if node else ""
+    title = f"pod {metadata['namespace']}/{metadata['name']} ({status.get('phase')}{where})"
+    if not is_gpu_pod(pod, known.values.memory_resource):
+        return [title, "  It asks for no GPU, so nothing here concerns it."]
+    lines = [title, *_policy(pod, known), *_gate(pod)]
+    lines += [*_containers(pod, known), *_charge(pod, known), *_use(pod, known)]
+    return lines + [f"  event: {one}" for one in _events(known.events)]
+
+
+def _policy(pod: Row, known: Known) -> Iterator[str]:
+    labels = pod["metadata"].get("labels") or {}
+    carried = labels.get(names.POLICY_LABEL)
+    chosen = sorted(candidates(labels, known.policies), key=rank)
+    if not is_handled(pod):
+        yield f"  not handled: {_why_not_handled(labels, chosen, known)}"
+        return
+    if carried is None:
+        yield "  policy: none; admission handled it for its tenant"
+        return
+    if carried not in {policy.name for policy in known.policies}:
+        yield f"  policy: {carried}, which is gone; its plan stays until the pod is created again"
+    elif chosen and chosen[0].name == carried:
+        yield f"  policy: {carried}, {_why_it_wins(chosen)}"
+    else:
+        now = f"{chosen[0].name} would win today" if chosen else "none selects it today"
+        yield f"  policy: {carried}, as it was when the pod was created; {now}"
+    winner = next((policy for policy in known.policies if policy.name == carried), None)
+    stored = (pod["metadata"].get("annotations") or {}).get(names.POLICY_HASH_ANNOTATION)
+    if winner and winner.spec and stored not in (None, winner.spec.pod_fingerprint):
+        yield "  outdated: the policy changed since; create the pod again to give it the new plan"
+
+
+def _why_it_wins(chosen: list[PolicyRecord]) -> str:
+    first = chosen[0]
+    if len(chosen) == 1:
+        return "the only one that selects it"
+    second = chosen[1]
+    return f"before {second.name}: {_advantage(first, second)}"
+
+
+def _advantage(first: PolicyRecord, second: PolicyRecord) -> str:
+    priorities = [policy.spec.priority if policy.spec else 0 for policy in (first, second)]
+    if priorities[0] != priorities[1]:
+        return f"priority {priorities[0]} is above {priorities[1]}"
+    if first.created != second.created:
+        return f"of the same priority, and older ({first.created})"
+    return "of the same priority and age, and first by name"
+
+
+def _why_not_handled(labels: Mapping[str, str], chosen: list[PolicyRecord], known: Known) -> str:
+    space = known.namespace
+    if space.labels.get(names.IGNORE_LABEL) == "true":
+        return f"namespace {space.name} is labelled {names.IGNORE_LABEL}=true"
+    if space.name in known.values.ignored_namespaces:
+        return f"namespace {space.name} is left out of admission"
+    if chosen:
+        return (
+            f"policy {chosen[0].name} selects it, but it never went through admission: create it"
+            " again to give it its limit"
+        )
+    if known.tenants and tenants_of(space, known.tenants):
+        return "its namespace has a tenant, but it never went through admission: create it again"
+    if labels.get(names.MANAGED_LABEL) == "false":
+        return "it never went through admission, and nothing selects it today"
+    return "no policy selects it, and its namespace is in no tenant that can be read"
+
+
+def _gate(pod: Row) -> Iterator[str]:
+    gates = [gate.get("name") for gate in (pod.get("spec") or {}).get("schedulingGates") or ()]
+    if names.QUOTA_GATE in gates:
+        yield "  waits: for room in its tenant's quota (gate gpumemory.dev/quota); not charged yet"
+
+
+def _containers(pod: Row, known: Known) -> Iterator[str]:
+    for row in charge_pod(pod, known.values).containers:
+        gpus = "1 GPU" if row.gpus == 1 else f"{row.gpus} GPUs"
+        if row.limit_bytes is None:
+            yield f"  container {row.name}: no limit on {gpus} ({row.source})"
+        else:
+            limit = show_bytes(row.limit_bytes)
+            yield f"  container {row.name}: limit {limit} per GPU on {gpus} ({row.source})"
+
+
+def _charge(pod: Row, known: Known) -> Iterator[str]:
+    declared = charge_pod(pod, known.values, rates=UNKNOWN_RATES).charge_bytes
+    yield f"  declared: {'nothing' if declared is None else show_bytes(declared)}"
+    if known.tenants is None:
+        yield "  charged: not known, tenants may not be read"
+        return
+    if not is_charged(pod):
+        yield f"  charged: nothing, {'it has ended' if has_finished(pod) else 'it waits'}"
+        return
+    for tenant in tenants_of(known.namespace, known.tenants):
+        if tenant.spec is None:
+            continue
+        rates = rates_of(tenant.spec.quota, known.values)
+        amount = charge_pod(pod, known.values, rates=rates).charge_bytes
+        shown = "an unknown amount" if amount is None else show_bytes(amount)
+        yield f"  charged: {shown} to tenant {tenant.name}"
+
+
+def _use(pod: Row, known: Known) -> Iterator[str]:
+    if has_finished(pod):
+        yield "  used: nothing any more, it has ended"
+        return
+    if known.usage is None:
+        yield "  used: not known, the leader was not asked"
+        return
+    if not known.usage:
+        yield "  used: not known, the leader has not seen the pod yet"
+        return
+    source = known.usage.get("source")
+    for container in known.usage.get("containers") or ():
+        for row in container["perGpu"]:
+            where = f" on {row['gpu']}" if row["gpu"] else ""
+            yield f"  used by {container['name']}{where}: {_amount(row, source)}"
+        kind, reason = container["enforcedBy"], container["enforcedReason"]
+        why = f": {explain(reason)}" if reason else ""
+        yield f"  limit of {container['name']} held by {kind}{why}"
+    for row in known.usage.get("elsewhere") or ():
+        name = row["container"] or "a container that could not be named"
+        yield f"  used by {name}: {_amount(row, source)}"
+
+
+def _amount(row: Row, source: str | None) -> str:
+    if row["usedBytes"] is None:
+        return f"unknown, {explain(str(row['unknown']))}"
+    return f"{show_bytes(row['usedBytes'])} (said by {source})"
+
+
+def _events(events: Iterable[Row]) -> Iterator[str]:
+    for event in events:
+        yield f"{event.get('reason')}: {event.get('message')}"
+
+
+def refusals(events: Iterable[Row]) -> list[str]:
+    """Messages of admission about pods that a controller wanted to create.
+
+    A refused pod is never stored; its controller posts what it was told, and a person who created
+    a pod by hand was told at once, and nobody else.
+    """
+    found: dict[str, None] = {}
+    for event in events:
+        message = str(event.get("message") or "")
+        if event.get("reason") == "FailedCreate" and names.GROUP in message:
+            found.setdefault(message)
+    return list(found)

@@ -1,0 +1,97 @@
+"""A cluster, and the leader in it that knows what is used: through the API server's own proxy.
+
+The proxy passes on nothing that says who asks. So a short-lived token of the reader's account goes
+along: whoever has the Role `<release>-reader` can make one, and nobody else is answered.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kubernetes.aio import client, config
+
+from gpumem_operator import names
+from gpumem_operator.kube.api import Api, ApiError
+from gpumem_operator.kube.resources import SERVICE_ACCOUNTS, SERVICES
+
+_TOKEN_SECONDS: Final = 600
+"""The least that an API server gives."""
+
+
+class NoCluster(Exception):
+    """There is no usable kubeconfig; the text is for whoever called."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Where the operator is installed."""
+
+    namespace: str = "gpumem-system"
+    name: str = "gpu-memory-operator"
+
+
+@asynccontextmanager
+async def cluster(kubeconfig: Path | None, context: str | None) -> AsyncIterator[Api]:
+    """The cluster of a kubeconfig; None: $KUBECONFIG or ~/.kube/config. Raises NoCluster."""
+    configuration = client.Configuration()
+    try:
+        await config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=str(kubeconfig) if kubeconfig else None,
+            context=context,
+            client_configuration=configuration,
+        )
+    except (config.ConfigException, OSError) as error:
+        raise NoCluster(f"no cluster can be asked: {error}") from None
+    async with client.ApiClient(configuration) as connection:
+        yield Api(connection)
+
+
+def current_namespace(kubeconfig: Path | None, context: str | None) -> str:
+    """The namespace that kubectl would use; `default` where none is set."""
+    try:
+        contexts, current = config.list_kube_config_contexts(  # type: ignore[no-untyped-call]
+            config_file=str(kubeconfig) if kubeconfig else None
+        )
+    except (config.ConfigException, OSError):
+        return "default"
+    chosen = next((one for one in contexts if one["name"] == context), current)
+    namespace: str = chosen["context"].get("namespace") or "default"
+    return namespace
+
+
+async def ask(
+    api: Api, release: Release, *, namespace: str = "", pod: str = ""
+) -> Mapping[str, Any]:
+    """What the leader knows, see `reports.document`. Raises ApiError."""
+    account = SERVICE_ACCOUNTS.path(
+        f"{release.name}-reader", namespace=release.namespace, subresource="token"
+    )
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"audiences": [names.TOKEN_AUDIENCE], "expirationSeconds": _TOKEN_SECONDS},
+    }
+    token = (await api.create(account, request))["status"]["token"]
+    service = SERVICES.path(
+        f"https:{release.name}-report:reports", namespace=release.namespace, subresource="proxy"
+    )
+    asked = {"namespace": namespace, "pod": pod}
+    return await api.request(
+        "GET",
+        f"{service}/v1/usage",
+        query={key: value for key, value in asked.items() if value},
+        headers={names.READER_HEADER: token},
+    )
+
+
+def why_not_asked(error: ApiError, release: Release) -> str:
+    """A sentence on why the leader did not answer, with the next step."""
+    place = f"the leader of release {release.namespace}/{release.name}"
+    if error.status in (401, 403):
+        return (
+            f"{place} may not be asked: bind Role {release.name}-reader in namespace"
+            f" {release.namespace} to see what is measured ({error})"
+        )
+    return f"{place} could not be asked: {error}"

@@ -1,0 +1,120 @@
+"""Commands that ask a cluster. What they need is imported when they run: the client library takes a
+second, and the commands that read files do without it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", help="Default: $KUBECONFIG, else ~/.kube/config."),
+]
+Context = Annotated[str | None, typer.Option("--context", help="Of the kubeconfig.")]
+Namespace = Annotated[
+    str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")
+]
+ReleaseNamespace = Annotated[
+    str, typer.Option("--release-namespace", help="Where the operator is installed.")
+]
+ReleaseName = Annotated[str, typer.Option("--release-name", help="Name of what the chart made.")]
+
+
+class Form(StrEnum):
+    """Forms of the output."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Text(StrEnum):
+    """Forms of an explanation."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def top(
+    namespace: Namespace = None,
+    every: Annotated[
+        bool, typer.Option("-A", "--all-namespaces", help="All namespaces, and all cards.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 s.")] = False,
+    output: Annotated[Form, typer.Option("-o", "--output", help="Form.")] = Form.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    release_namespace: ReleaseNamespace = "gpumem-system",
+    release_name: ReleaseName = "gpu-memory-operator",
+) -> None:
+    """Show what pods hold of GPU memory, the largest first."""
+    from gpumem_operator.cli import leader
+    from gpumem_operator.cli import top as command
+
+    if watch and output is Form.JSON:
+        _fail("--watch shows tables: leave it out with -o json")
+    chosen = "" if every else namespace or leader.current_namespace(kubeconfig, context)
+    release = leader.Release(release_namespace, release_name)
+
+    async def work(api: Any) -> None:
+        await command.run(api, release, namespace=chosen, watch=watch, as_json=output is Form.JSON)
+
+    _with_cluster(work, kubeconfig, context)
+
+
+def why(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND/NAME",
+            help="A pod, deployment, replicaset, statefulset, daemonset or job.",
+        ),
+    ],
+    namespace: Namespace = None,
+    output: Annotated[Text, typer.Option("-o", "--output", help="Form.")] = Text.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    release_namespace: ReleaseNamespace = "gpumem-system",
+    release_name: ReleaseName = "gpu-memory-operator",
+) -> None:
+    """Explain a pod's limit, charge and use, or why it is not there."""
+    from gpumem_operator.cli import leader
+    from gpumem_operator.cli import why as command
+
+    target = command.target_of(workload)
+    if target is None:
+        _fail(f"{workload!r} is no KIND/NAME: give one like pod/train-0 or {command.KINDS}")
+    chosen = namespace or leader.current_namespace(kubeconfig, context)
+    release = leader.Release(release_namespace, release_name)
+
+    async def work(api: Any) -> None:
+        await command.run(
+            api, release, namespace=chosen, target=target, as_json=output is Text.JSON
+        )
+
+    _with_cluster(work, kubeconfig, context)
+
+
+def _with_cluster(
+    work: Callable[[Any], Awaitable[None]], kubeconfig: Path | None, context: str | None
+) -> None:
+    from gpumem_operator.cli.leader import NoCluster, cluster
+    from gpumem_operator.kube.api import ApiError
+
+    async def connected() -> None:
+        async with cluster(kubeconfig, context) as api:
+            await work(api)
+
+    try:
+        asyncio.run(connected())
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+    except (NoCluster, ApiError) as error:
+        _fail(str(error))
+
+
+def _fail(text: str) -> NoReturn:
+    typer.echo(f"error: {text}", err=True)
+    raise typer.Exit(2)

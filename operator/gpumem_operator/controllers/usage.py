@@ -1,0 +1,170 @@
+"""What is known of GPU memory, for everything that tells about it: joined from cache and reports.
+
+Answers to senders need one pod or one node; the rest asks for a snapshot of everything, which is
+made at most once a second however many ask.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from gpumem_operator.api.records import TenantRecord, tenants_of
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.entries import PodEntry
+from gpumem_operator.controllers.options import Periods
+from gpumem_operator.controllers.table import Key
+from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
+from gpumem_operator.ledger.charge import rates_of
+from gpumem_operator.reports.attribution import attribute
+from gpumem_operator.reports.counters import ByteSeconds, Entry
+from gpumem_operator.reports.document import usage_document
+from gpumem_operator.reports.pictures import Sender
+from gpumem_operator.reports.report import Limit
+from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
+from gpumem_operator.reports.store import Store
+
+_SNAPSHOT_SECONDS: Final = 1.0
+
+
+class UsageBoard:
+    """The leader's knowledge of GPU memory. A new leader begins with none."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        *,
+        values: Values,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.store = Store()
+        self._cache = cache
+        self._values = values
+        self._monotonic = monotonic
+        self._counters = ByteSeconds()
+        self._snapshot = Snapshot()
+        self._made = float("-inf")
+        self._keys_by_uid: dict[str, Key] = {}
+        self._keys_by_node: defaultdict[str, set[Key]] = defaultdict(set)
+        for key, row in cache.pods.rows():
+            self._follow(key, None, row.value)
+        cache.pods.listeners.append(self._follow)
+
+    def _follow(self, key: Key, old: PodEntry | None, new: PodEntry | None) -> None:
+        if old is not None:
+            self._keys_by_uid.pop(old.measured.uid, None)
+            self._keys_by_node[old.measured.node].discard(key)
+            if not self._keys_by_node[old.measured.node]:
+                del self._keys_by_node[old.measured.node]
+        if new is not None and new.gpu and not new.finished:
+            self._keys_by_uid[new.measured.uid] = key
+            self._keys_by_node[new.measured.node].add(key)
+
+    def limits_of(self, sender: Sender) -> list[Limit]:
+        """What the containers of the sender's pods may hold, per GPU."""
+        if sender.kind == "NodeAgent":
+            keys: Iterable[Key] = self._keys_by_node.get(sender.id, ())
+        else:
+            keys = filter(None, [self._keys_by_uid.get(sender.id)])
+        rows = filter(None, (self._cache.pods.get(key) for key in keys))
+        return [
+            Limit(pod_uid=row.uid, container=container.name, limit_bytes=container.limit_bytes)
+            for row in rows
+            for container in row.value.measured.containers
+            if container.limit_bytes is not None
+        ]
+
+    def snapshot(self) -> Snapshot:
+        """Everything; at most a second old."""
+        now = self._monotonic()
+        if now - self._made >= _SNAPSHOT_SECONDS:
+            self._snapshot = self._make(now)
+            self._made = now
+        return self._snapshot
+
+    def document(self, namespace: str, pod: str) -> dict[str, Any]:
+        """A snapshot as JSON; of one namespace or pod where they are not empty."""
+        now = timestamp(utc_now())
+        return usage_document(self.snapshot(), now=now, namespace=namespace, pod=pod)
+
+    def advance(self) -> Snapshot:
+        """Count the time since the last call, and drop what is known of what is gone."""
+        snapshot = self.snapshot()
+        now = self._monotonic()
+        self._counters.advance(
+            (entry for view in snapshot.pods.values() for entry in _entries(view)), now
+        )
+        self._counters.keep(key[1] for key, _ in self._cache.namespaces.rows())
+        self.store.forget(self._is_gone, now)
+        return snapshot
+
+    def _is_gone(self, sender: Sender) -> bool:
+        if sender.kind == "NodeAgent":
+            return self._cache.nodes.get(("", sender.id)) is None
+        return sender.id not in self._keys_by_uid
+
+    def _make(self, now: float) -> Snapshot:
+        entries = {
+            row.uid: row.value
+            for _, row in self._cache.pods.rows()
+            if row.value.gpu and not row.value.finished
+        }
+        usage = attribute(
+            (entry.measured for entry in entries.values()), self.store.pictures(), now
+        )
+        tenants = self._tenants_by_namespace({e.measured.namespace for e in entries.values()})
+        pods = {
+            uid: view_of(
+                use,
+                declared_bytes=entries[uid].charge(),
+                charges=self._charges(entries[uid], tenants[use.pod.namespace]),
+            )
+            for uid, use in usage.pods.items()
+        }
+        return Snapshot(pods, usage.cards, self._counters.totals)
+
+    def _tenants_by_namespace(
+        self, namespaces: Iterable[str]
+    ) -> Mapping[str, tuple[TenantRecord, ...]]:
+        every = tuple(row.value.record for _, row in self._cache.tenants.rows())
+        readable = tuple(tenant for tenant in every if tenant.spec is not None)
+        return {
+            name: tenants_of(self._cache.namespace_record(name), readable) for name in namespaces
+        }
+
+    def _charges(
+        self, entry: PodEntry, tenants: Iterable[TenantRecord]
+    ) -> Mapping[str, int | None]:
+        return {
+            tenant.name: entry.charge(rates_of(tenant.spec.quota, self._values))
+            if entry.charged
+            else 0
+            for tenant in tenants
+            if tenant.spec is not None
+        }
+
+
+def _entries(view: PodView) -> Iterable[Entry]:
+    pod = view.use.pod
+    charges = view.charges or {"": view.declared_bytes}
+    for tenant, charged in charges.items():
+        yield Entry((tenant, pod.namespace), charged, view.used_bytes, pod.started)
+
+
+class UsageWorker:
+    """Looks at everything every few seconds, and says which namespaces look different."""
+
+    def __init__(
+        self, board: UsageBoard, *, changed: Callable[[Snapshot], None], periods: Periods
+    ) -> None:
+        self._board = board
+        self._changed = changed
+        self._periods = periods
+
+    async def run(self) -> None:
+        while True:
+            with attempt("usage", "one look"):
+                self._changed(self._board.advance())
+            await asyncio.sleep(self._periods.usage)

@@ -1,0 +1,197 @@
+"""The HTTPS endpoint: reports in, answers out, and what is known for whoever may ask.
+
+POST /v1/reports   a report of a sidecar or an agent -> 200 with an answer
+GET  /v1/usage     what is known now -> 200, for the reader's account
+
+401 no valid token | 403 the token is not for this | 400 not a report | 413 too large
+409 not newer than the last one | 429 too often | 503 the API server or this process is at its limit
+
+The token of a GET comes in a header of our own: the API server's proxy, through which people come,
+takes the Authorization header for itself and passes on nothing that says who asked.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import aiohttp
+import orjson
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from pydantic import ValidationError
+
+from gpumem_operator import names
+from gpumem_operator.intake.answers import JSON, Refusal, faults_of
+from gpumem_operator.intake.identity import CanNotAsk, Identities, Identity, NotAuthenticated
+from gpumem_operator.intake.rates import Rates
+from gpumem_operator.intake.senders import Accounts, NotAllowed, sender_of
+from gpumem_operator.kube.serving import ServingCertificate
+from gpumem_operator.metrics.intake import ANSWERS
+from gpumem_operator.reports.pictures import Sender
+from gpumem_operator.reports.report import Answer, Limit, Report
+from gpumem_operator.reports.store import OutOfSequence, Store, TooManySenders
+
+_LOG = logging.getLogger(__name__)
+
+REPORTS_PATH: Final = "/v1/reports"
+USAGE_PATH: Final = "/v1/usage"
+LARGEST_OF_AGENT: Final = 4 * 2**20
+"""Bytes: 4,096 processes with all that can be said of them."""
+LARGEST_OF_SIDECAR: Final = 256 * 2**10
+_BODY_SECONDS: Final = 10.0
+_KEPT_CONNECTIONS: Final = 1000
+"""Above, a connection is closed after its answer: each takes some 60 KiB."""
+_MOST_CONNECTIONS: Final = 4000
+_SHUTDOWN_SECONDS: Final = 1.0
+
+Limits = Callable[[Sender], list[Limit]]
+Document = Callable[[str, str], dict[str, Any]]
+"""What is known of a namespace and a pod by their names; empty for all."""
+
+
+class Intake:
+    """Takes reports into a store while `run` runs."""
+
+    def __init__(
+        self,
+        store: Store,
+        identities: Identities,
+        *,
+        accounts: Accounts,
+        limits: Limits,
+        document: Document,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._identities = identities
+        self._accounts = accounts
+        self._limits = limits
+        self._document = document
+        self._monotonic = monotonic
+        # A sender may come every 500 ms while an order is open.
+        self._senders = Rates(per_second=4, burst=20, monotonic=monotonic)
+        self._strangers = Rates(per_second=1, burst=20, monotonic=monotonic)
+        """Addresses by bad tokens."""
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+        """Where it listens, once `listening` is set."""
+        self.listening = asyncio.Event()
+
+    async def run(self, host: str, port: int, certificate: ServingCertificate) -> None:
+        """Serve for ever, from when there is a certificate. Raises OSError for a taken address."""
+        await certificate.loaded.wait()
+        application = web.Application(middlewares=[self._answer])
+        application.add_routes(
+            [web.post(REPORTS_PATH, self._report), web.get(USAGE_PATH, self._usage)]
+        )
+        runner = self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+            keepalive_timeout=75,
+            max_line_size=2048,
+            max_field_size=12 * 2**10,
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=certificate.context).start()
+            self.port = runner.addresses[0][1]
+            self.listening.set()
+            _LOG.info("Reports are taken in at port %d", self.port)
+            await asyncio.Event().wait()
+        finally:
+            self.listening.clear()
+            await runner.cleanup()
+
+    @web.middleware
+    async def _answer(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        """Every answer, whatever happens; connections beyond what we can keep are closed."""
+        server = self._runner.server if self._runner else None
+        connections = len(server.connections) if server else 0
+        try:
+            if connections > _MOST_CONNECTIONS:
+                raise Refusal(503, "too many connections are open", retry_seconds=5)
+            response = await handler(request)
+        except Refusal as refusal:
+            response = refusal.response()
+        except web.HTTPException as error:
+            response = Refusal(error.status, error.reason).response()
+        except Exception:
+            _LOG.exception("A request to %s failed", request.path)
+            response = Refusal(500, "this is a fault of the operator; its log says more").response()
+        if connections > _KEPT_CONNECTIONS:
+            response.force_close()
+        ANSWERS.labels(str(response.status)).inc()
+        return response
+
+    async def _report(self, request: web.Request) -> web.Response:
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        identity = await self._identify(request, token if kind == "Bearer" else "")
+        if not self._senders.allow(identity.pod_uid or identity.user):
+            raise Refusal(429, "more than 4 reports per second", retry_seconds=1)
+        agent = identity.user == self._accounts.agent
+        body = await _body(request, LARGEST_OF_AGENT if agent else LARGEST_OF_SIDECAR)
+        try:
+            report = Report.model_validate_json(body)
+        except ValidationError as error:
+            raise Refusal(400, faults_of(error)) from None
+        try:
+            sender = sender_of(identity, report, self._accounts)
+            whole = self._store.take(sender, report, self._monotonic())
+        except NotAllowed as error:
+            raise Refusal(403, str(error)) from None
+        except OutOfSequence as error:
+            raise Refusal(409, str(error)) from None
+        except TooManySenders as error:
+            raise Refusal(503, str(error), retry_seconds=30) from None
+        answer = Answer(next="Any" if whole else "Full", limits=self._limits(sender))
+        return web.Response(body=answer.model_dump_json(by_alias=True).encode(), content_type=JSON)
+
+    async def _usage(self, request: web.Request) -> web.Response:
+        identity = await self._identify(request, request.headers.get(names.READER_HEADER, ""))
+        if not self._accounts.reader or identity.user != self._accounts.reader:
+            raise Refusal(403, f"{identity.user} is not the reader's account")
+        if not self._senders.allow(("reader", identity.user)):
+            raise Refusal(429, "more than 4 questions per second", retry_seconds=1)
+        document = self._document(request.query.get("namespace", ""), request.query.get("pod", ""))
+        return web.Response(body=orjson.dumps(document), content_type=JSON)
+
+    async def _identify(self, request: web.Request, token: str) -> Identity:
+        address = request.remote or ""
+        if self._strangers.spent(address):
+            raise Refusal(429, "too many bad tokens from this address", retry_seconds=5)
+        try:
+            return await self._identities.of(token)
+        except NotAuthenticated as error:
+            self._strangers.allow(address)
+            raise Refusal(401, str(error)) from None
+        except CanNotAsk as error:
+            _LOG.warning("A token could not be looked at: %s", error)
+            text = "the API server could not be asked about the token"
+            raise Refusal(503, text, retry_seconds=2) from None
+
+
+async def _body(request: web.Request, largest: int) -> bytes:
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise Refusal(415, "Content-Encoding is not supported: send the report as it is")
+    too_large = Refusal(413, f"more than {largest} bytes")
+    if (request.content_length or 0) > largest:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > largest:
+                    raise too_large
+    except (aiohttp.ClientError, HttpProcessingError, web.RequestPayloadError, ConnectionError):
+        raise Refusal(400, "the body broke off") from None
+    except TimeoutError:
+        raise Refusal(408, f"the body did not come within {_BODY_SECONDS:g} s") from None
+    return bytes(body)

@@ -1,0 +1,92 @@
+"""A snapshot as JSON for `kubectl gpumem` and other readers. Amounts are bytes, null is unknown."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gpumem_operator.reports.cards import Card
+from gpumem_operator.reports.measured import GpuContainer
+from gpumem_operator.reports.snapshot import PodView, Snapshot
+
+DOCUMENT_VERSION = 1
+
+
+def usage_document(
+    snapshot: Snapshot, *, now: str, namespace: str = "", pod: str = ""
+) -> dict[str, Any]:
+    """All pods, or those of one namespace, or one; and all cards. `now` is RFC 3339 in UTC."""
+    views = [
+        view
+        for view in snapshot.pods.values()
+        if namespace in ("", view.use.pod.namespace) and pod in ("", view.use.pod.name)
+    ]
+    views.sort(key=lambda view: (view.use.pod.namespace, view.use.pod.name))
+    return {
+        "schemaVersion": DOCUMENT_VERSION,
+        "time": now,
+        "pods": [_pod(view) for view in views],
+        "cards": [_card(card) for card in snapshot.cards],
+    }
+
+
+def _pod(view: PodView) -> dict[str, Any]:
+    pod, total = view.use.pod, view.use.total
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "node": pod.node or None,
+        "policy": pod.policy or None,
+        "started": pod.started,
+        "declaredBytes": view.declared_bytes,
+        "charges": [
+            {"tenant": tenant, "chargedBytes": charged}
+            for tenant, charged in sorted(view.charges.items())
+        ],
+        "usedBytes": total.bytes,
+        "unknown": total.unknown,
+        "source": view.use.source,
+        "enforcedBy": view.enforcer.kind,
+        "enforcedReason": view.enforcer.reason or None,
+        "containers": [_container(one, view) for one in pod.containers],
+        "elsewhere": _rows(view, lambda name: name not in view.enforcers),
+    }
+
+
+def _container(container: GpuContainer, view: PodView) -> dict[str, Any]:
+    enforcer, total = view.enforcers[container.name], view.use.of(container.name)
+    return {
+        "name": container.name,
+        "gpus": container.gpus,
+        "limitBytes": container.limit_bytes,
+        "limitSource": container.source,
+        "usedBytes": total.bytes,
+        "unknown": total.unknown,
+        "enforcedBy": enforcer.kind,
+        "enforcedReason": enforcer.reason or None,
+        "perGpu": _rows(view, lambda name: name == container.name),
+    }
+
+
+def _rows(view: PodView, wanted: Callable[[str], bool]) -> list[dict[str, Any]]:
+    return [
+        {
+            "container": row.container or None,
+            "gpu": row.gpu or None,
+            "usedBytes": row.amount.bytes,
+            "unknown": row.amount.unknown,
+        }
+        for row in view.use.rows
+        if wanted(row.container)
+    ]
+
+
+def _card(card: Card) -> dict[str, Any]:
+    parts = card.parts
+    names: Iterable[str] = ("total", "reserved", "attributed", "unattributed", "free")
+    return {
+        "node": card.node,
+        "gpu": card.uuid,
+        "model": card.model,
+        **{f"{name}Bytes": getattr(parts, name) if parts else None for name in names},
+        "unknown": card.unknown,
+    }

@@ -1,0 +1,57 @@
+"""Everything that is told about GPU memory at one moment: the one source of status, series and
+command line, so that no two of them can disagree."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpumem_operator.reports.cards import Card
+from gpumem_operator.reports.counters import Account, Totals
+from gpumem_operator.reports.enforcement import Enforcer, enforcer_of, weakest
+from gpumem_operator.reports.uses import PodUse
+
+
+@dataclass(frozen=True)
+class PodView:
+    """One GPU pod that has not finished."""
+
+    use: PodUse
+    declared_bytes: int | None
+    """What it asked for; None where it did not say."""
+    charges: Mapping[str, int | None]
+    """By the name of each tenant that pays for it; None where the charge is not known."""
+    enforcers: Mapping[str, Enforcer] = field(default_factory=dict)
+    """By GPU container."""
+
+    @property
+    def enforcer(self) -> Enforcer:
+        """A pod is as good as its weakest container."""
+        return weakest(self.enforcers.values())
+
+    @property
+    def unmeasured(self) -> bool:
+        """It may hold something, and what is not known. Before it starts it holds nothing."""
+        return self.use.pod.started and not self.use.total.known
+
+    @property
+    def used_bytes(self) -> int | None:
+        """What it holds; None where that is not known."""
+        total = self.use.total.bytes
+        return 0 if total is None and not self.use.pod.started else total
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One moment."""
+
+    pods: Mapping[str, PodView] = field(default_factory=dict)
+    """By uid."""
+    cards: tuple[Card, ...] = ()
+    totals: Mapping[Account, Totals] = field(default_factory=dict)
+
+
+def view_of(
+    use: PodUse, *, declared_bytes: int | None, charges: Mapping[str, int | None]
+) -> PodView:
+    """The view of one pod, with what holds its limits."""
+    enforcers = {one.name: enforcer_of(one, use) for one in use.pod.containers}
+    return PodView(use, declared_bytes, charges, enforcers)
