@@ -1,9 +1,10 @@
-"""`python -m bench`: the figures of admission, measured in one run."""
+"""`python -m bench`: the figures of admission and of the sidecar, measured in one run."""
 
 import argparse
 import sys
 from pathlib import Path
 
+from bench import sidecar
 from bench.admission import measure
 from devcluster import Cluster
 from devcluster.installation import Installation
@@ -20,7 +21,10 @@ def main() -> int:
     with Cluster.start() as cluster, Installation.start(cluster, roles=["webhook"]) as operator:
         report = measure(cluster, operator, quick=options.quick, say=_say)
     print(report.as_markdown())
-    print(f"\n{report.write(options.output)}")
+    print(f"\n{report.write(options.output)}\n")
+    costs = sidecar.measure(quick=options.quick)
+    print(sidecar.as_markdown(costs))
+    print(f"\n{sidecar.write(costs, options.output)}")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ TIMEOUT_SECONDS = 10.0
 """For connecting, and for each step of an exchange."""
 LARGEST_ANSWER = 4 * 1024 * 1024
 LARGEST_TOKEN = 64 * 1024
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 
 class Reply(NamedTuple):
@@ -83,11 +85,13 @@ class Channel:
     def _token(self) -> str:
         descriptor = os.open(self._token_file, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.read(descriptor, LARGEST_TOKEN).decode("ascii").strip()
-        except UnicodeDecodeError as error:
-            raise OSError(f"{self._token_file} holds no token") from error
+            token = os.read(descriptor, LARGEST_TOKEN).decode("latin-1").strip()
         finally:
             os.close(descriptor)
+        # Checked here, because the error of http.client would print it.
+        if not _TOKEN.fullmatch(token):
+            raise OSError(f"{self._token_file} holds no token")
+        return token
 
 
 def _context(ca: str) -> ssl.SSLContext:

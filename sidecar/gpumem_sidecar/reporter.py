@@ -90,8 +90,11 @@ class Reporter:
     def _send(self, message: bytes) -> None:
         try:
             reply = self._channel.post(message)
-        except (OSError, HTTPException) as error:
-            self._say(f"no report arrives: {type(error).__name__}: {error}")
+        except Exception as error:
+            # Whatever it is: this thread goes on. Only words that are known to hold no token.
+            known = isinstance(error, (OSError, HTTPException))
+            detail = f": {error}" if known else ""
+            self._say(f"no report arrives: {type(error).__name__}{detail}")
             with self._changed:
                 self._outbox.failed(self._clock(), self._jitter())
             return

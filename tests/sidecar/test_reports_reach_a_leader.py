@@ -213,6 +213,18 @@ def test_without_a_token_nothing_is_sent(leader: Leader, sending: Sending) -> No
     assert leader.wait_for(1)[0].headers["Authorization"] == "Bearer second"
 
 
+@pytest.mark.parametrize("content", ["", "two\nlines", "a b", "\x00", "tökén"])
+def test_what_is_no_token_is_not_sent_and_not_printed(
+    leader: Leader, sending: Sending, content: str
+) -> None:
+    sending.token.write_text(content)
+    sending.reporter.take(PICTURES[1])
+    eventually(lambda: sending.said != [])
+    assert sending.said[0] == f"no report arrives: OSError: {sending.token} holds no token"
+    sending.token.write_text("second")
+    assert leader.wait_for(1)[0].headers["Authorization"] == "Bearer second"
+
+
 @pytest.mark.parametrize("url", ["http://leader/v1/reports", "leader", "https://", "ftp://leader"])
 def test_a_token_never_goes_over_anything_but_https(url: str) -> None:
     with pytest.raises(ValueError, match="no https:// address"):
