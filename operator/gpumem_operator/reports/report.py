@@ -10,7 +10,7 @@ and nothing listed at all.
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from gpumem_operator.api.model import Model
 
@@ -130,7 +130,13 @@ class Report(Model):
     acknowledgements: Annotated[list[Acknowledgement], Field(max_length=256)] = []
 
 
-class Limit(Model):
+class Ours(Model):
+    """What the leader writes: its code names fields as Python does."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+
+class Limit(Ours):
     """What a container may hold on each of its GPUs."""
 
     pod_uid: Text
@@ -138,7 +144,7 @@ class Limit(Model):
     limit_bytes: Amount
 
 
-class Order(Model):
+class Order(Ours):
     """Something that a sender shall do to one process; valid only for this start of it."""
 
     id: Text
@@ -149,7 +155,7 @@ class Order(Model):
     start_time: int
 
 
-class Answer(Model):
+class Answer(Ours):
     """What the leader says to a report that it took."""
 
     schema_version: Literal[1] = 1
