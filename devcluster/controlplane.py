@@ -113,9 +113,7 @@ class Cluster:
         self, *arguments: str | Path, input: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator; with `check`, a failure raises ClusterError."""
-        # Discovery is cached by address, which another cluster may have had an hour ago.
-        environment = {"KUBECACHEDIR": str(self.root / "kubectl-cache")}
-        return self._run("kubectl", arguments, environment, input=input, check=check)
+        return self._run("kubectl", arguments, {}, input=input, check=check)
 
     def helm(
         self, *arguments: str | Path, input: str | None = None, check: bool = True
@@ -137,10 +135,15 @@ class Cluster:
         check: bool,
     ) -> subprocess.CompletedProcess[str]:
         command = [self._binaries[program], *arguments]
+        # Discovery is cached by address, which another cluster may have had an hour ago.
+        always = {
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(self.root / "kubectl-cache"),
+        }
         result = subprocess.run(
             command,
             input=input if input is not None else "",
-            env={**os.environ, "KUBECONFIG": str(self.kubeconfig), **environment},
+            env={**os.environ, **always, **environment},
             capture_output=True,
             text=True,
             timeout=COMMAND_SECONDS,

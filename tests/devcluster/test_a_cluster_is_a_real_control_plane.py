@@ -81,6 +81,25 @@ def test_helm_talks_to_the_cluster(cluster: Cluster) -> None:
     assert json.loads(cluster.helm("list", "--output", "json").stdout) == []
 
 
+def test_commands_leave_nothing_in_the_home_of_the_user(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chart, home = tmp_path / "chart", tmp_path / "home"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("{apiVersion: v2, name: empty, version: 1.0.0}")
+    (chart / "templates" / "map.yaml").write_text(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: of-the-chart}}"
+    )
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+
+    cluster.kubectl("get", "configmaps")
+    cluster.helm("install", "some", chart)
+    cluster.helm("uninstall", "some")
+
+    assert list(home.rglob("*")) == []
+
+
 def test_an_apiserver_restart_keeps_address_and_data() -> None:
     with Cluster.start() as cluster:
         url = cluster.url
