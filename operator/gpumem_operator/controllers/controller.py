@@ -110,11 +110,14 @@ class Controller:
 
     async def _start_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
         existing = asyncio.all_tasks()
+        # kopf would look for the name of its user, and in an image this one has none.
+        identity: Any = socket.gethostname()
         tasks = await kopf.spawn_tasks(
             registry=make_registry(self.cache, self.options.kubeconfig),
             settings=make_settings(),
             standalone=True,
             clusterwide=True,
+            identity=identity,
             stop_flag=stop,
             ready_flag=self._watching,
         )

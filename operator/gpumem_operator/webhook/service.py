@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import time
 from asyncio import sslproto
 from collections.abc import Coroutine
@@ -86,7 +87,15 @@ async def _run_kopf(
             private_key_data=connection.client_key,
         )
 
-    await kopf.operator(registry=registry, settings=settings, standalone=True, clusterwide=True)
+    # kopf would look for the name of its user, and in an image this one has none.
+    identity: Any = socket.gethostname()
+    await kopf.operator(
+        registry=registry,
+        settings=settings,
+        standalone=True,
+        clusterwide=True,
+        identity=identity,
+    )
 
 
 def _follow_certificate(
