@@ -115,6 +115,7 @@ CONTAINERD = GoModule(
     # These need C libraries, or file systems that few machines have.
     tags=("no_btrfs", "no_devmapper", "no_zfs"),
 )
+COREDNS = GoModule("coredns", "github.com/coredns/coredns")
 
 
 def _kubernetes_program(
@@ -165,6 +166,14 @@ NODE_PROGRAMS = (
             typical_seconds=seconds,
         )
         for name, seconds in (("containerd", 45), ("containerd-shim-runc-v2", 5), ("ctr", 5))
+    ),
+    Program(
+        "coredns",
+        COREDNS,
+        "github.com/coredns/coredns",
+        ("-version",),
+        accepted=((1, None),),
+        typical_seconds=80,
     ),
 )
 """What a node needs besides; built only when one is asked for."""

@@ -36,6 +36,7 @@ from devcluster.failure import ClusterError, log_tail
 from devcluster.ports import HeldPort
 from devcluster.probe import Probe
 from devcluster.registry import Record, process_start, remove_record, write_record
+from devcluster.termination import termination_signals
 
 START_SECONDS = 120.0
 """Far more than the usual few seconds: a busy CI machine may run several clusters at once."""
@@ -61,7 +62,7 @@ class Keeper:
         self._caller_pidfd = os.pidfd_open(caller)
         # The socket alone would not do: children that the caller forked may hold it open.
         self._selector.register(self._caller_pidfd, selectors.EVENT_READ, "caller died")
-        self._selector.register(_termination_signals(), selectors.EVENT_READ, "signal")
+        self._selector.register(termination_signals(), selectors.EVENT_READ, "signal")
         self._detached = False
         self._components: dict[str, Component] = {}
         self._ports = {name: HeldPort() for name in ("etcd", APISERVER)}
@@ -226,16 +227,6 @@ class Keeper:
             self._terminate(names)
         shutil.rmtree(self._layout.root, ignore_errors=True)
         remove_record(os.getpid())
-
-
-def _termination_signals() -> socket.socket:
-    """A socket that becomes readable on SIGTERM and SIGINT."""
-    readable, writable = socket.socketpair()
-    writable.setblocking(False)
-    signal.set_wakeup_fd(writable.detach())
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    return readable
 
 
 def main(socket_descriptor: int, caller: int) -> None:

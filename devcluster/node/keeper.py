@@ -24,7 +24,7 @@ from devcluster.balancer import Balancer
 from devcluster.channel import Channel
 from devcluster.components import Component, Layout
 from devcluster.failure import ClusterError, log_tail
-from devcluster.node import cgroups, containerd, kubelet, network
+from devcluster.node import cgroups, containerd, dns, kubelet, network
 from devcluster.node.files import NodeFiles
 from devcluster.node.requirements import cni_folder, search_path
 from devcluster.termination import termination_signals
@@ -138,6 +138,7 @@ class NodeKeeper:
         files.write(
             files.KUBELET_CONFIGURATION, kubelet.configuration(pki, cgroup=cgroup, block=block)
         )
+        files.write(dns.CONFIGURATION, dns.configuration(pki))
         for name, value in kubelet.TUNABLES.items():
             files.tunable(name).parent.mkdir(parents=True, exist_ok=True)
             files.tunable(name).write_text(f"{value}\n")
@@ -151,6 +152,7 @@ class NodeKeeper:
             "containerd": [f"--config={containerd.CONFIGURATION}"],
             "kubelet": kubelet_flags,
             "kube-proxy": kubelet.proxy_arguments(pki, name=self._name, block=block),
+            "coredns": [f"-conf={dns.CONFIGURATION}"],
         }
         sockets = {"containerd": str(containerd.SOCKET)}
         return {

@@ -25,7 +25,7 @@ pkg/kubelet/cm). A node of ours shows it files with these contents instead."""
 
 
 def write_credentials(pki: Path, *, block: Block, name: str, port: int) -> None:
-    """Write the certificates and kubeconfigs of a node's two components into `pki`."""
+    """Write the certificates and kubeconfigs of a node's components into `pki`."""
     authority = Authority.read(pki, "ca")
     url = f"https://{block.machine_address}:{port}"
     ca_pem = authority.pair.certificate
@@ -34,6 +34,8 @@ def write_credentials(pki: Path, *, block: Block, name: str, port: int) -> None:
     identities = {
         "kubelet": authority.client(f"system:node:{name}", group="system:nodes"),
         "kube-proxy": authority.client("system:kube-proxy"),
+        # No role for it comes with an API server.
+        "coredns": authority.client("system:coredns", group="system:masters"),
     }
     for component, pair in identities.items():
         write_kubeconfig(

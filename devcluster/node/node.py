@@ -30,7 +30,7 @@ POLL_SECONDS = 0.1
 
 
 class Node:
-    """kubelet, containerd and kube-proxy on this machine, as the only node of a cluster.
+    """kubelet, containerd, kube-proxy and CoreDNS on this machine, as the only node of a cluster.
 
     The API server reaches its pods, webhooks behind a Service and the logs of containers, and pods
     reach the API server as in any cluster. Nothing outside this machine can be reached.

@@ -1,0 +1,150 @@
+"""The product's images as archives for a node: built from this checkout, on a base made here.
+
+Nothing is pulled from a registry of images. The base is a minimal Debian from the machine's own
+package sources, unless BASE names an image that the builder has or may pull.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from devcluster.failure import ClusterError
+from devcluster.gomodules import cache_folder
+from devcluster.node.requirements import missing_programs, search_path, why_not_packages
+from devcluster.progress import say
+
+REPOSITORY = Path(__file__).parents[2]
+SOURCES = (
+    "Dockerfile",
+    "requirements.lock",
+    "pyproject.toml",
+    "scripts/locked.py",
+    "scripts/image.sh",
+    "operator",
+    "sidecar",
+)
+"""What the images are made of; a change of any of it makes new ones."""
+BASE = "localhost/python-base"
+BASE_PACKAGES = "ca-certificates,python3,python3-venv"
+IMAGE_PACKAGES = {"buildah": "buildah", "debootstrap": "debootstrap"}
+
+
+def why_no_images() -> str | None:
+    """Why no images can be built here, with what to do about it; None where they can."""
+    if os.environ.get("BASE"):
+        return None
+    return why_not_packages(missing_programs(IMAGE_PACKAGES))
+
+
+def product_archives() -> list[Path]:
+    """Archives of the operator's and the sidecar's image; built when the cache lacks them.
+
+    Takes about two minutes the first time, and a quarter of that after a change of the code.
+    Raises ClusterError with the end of what the builder printed."""
+    folder = cache_folder() / "images" / _digest()
+    with _lock(folder.parent):
+        if not folder.exists():
+            say("building the images (a minute or two)")
+            base = os.environ.get("BASE") or _python_base()
+            _drop_older(folder.parent)
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                ready = Path(scratch) / "ready"
+                ready.mkdir()
+                variables = {"BASE": base, "ARCHIVES": str(ready)}
+                _run([REPOSITORY / "scripts" / "image.sh"], variables)
+                ready.rename(folder)
+    return sorted(folder.glob("*.tar"))
+
+
+def _python_base() -> str:
+    """A minimal Debian with Python in buildah's storage; made when it is not there (a minute)."""
+    if _output(["buildah", "images", "--quiet", "--filter", f"reference={BASE}"]):
+        return BASE
+    say("making a base for the images with debootstrap (about a minute)")
+    with tempfile.TemporaryDirectory(prefix="devcluster-base-") as scratch:
+        tree = Path(scratch) / "tree"
+        include = f"--include={BASE_PACKAGES}"
+        _run(["debootstrap", "--variant=minbase", include, _release(), tree, _package_source()])
+        shutil.rmtree(tree / "var/cache/apt/archives", ignore_errors=True)
+        (Path(scratch) / "Dockerfile").write_text("FROM scratch\nCOPY tree /\n")
+        _run(["buildah", "build", "--isolation", "chroot", "--tag", BASE, scratch])
+    return BASE
+
+
+def _release() -> str:
+    """The code name of this machine's Debian or Ubuntu."""
+    found = re.search(r"^VERSION_CODENAME=(\w+)$", Path("/etc/os-release").read_text(), re.M)
+    if found is None:
+        raise ClusterError(
+            "The base of the images is made from this machine's Debian or Ubuntu packages, and"
+            " /etc/os-release names no release. Set BASE to an image with Python 3.11 or newer."
+        )
+    return found[1]
+
+
+def _package_source() -> str:
+    """Where this machine gets its own packages from."""
+    format_ = "$(SITE) $(CODENAME) $(REPO_URI)"
+    printed = _output(["apt-get", "indextargets", "--format", format_, "Created-By: Packages"])
+    for line in printed.splitlines():
+        _, codename, address = line.split()
+        if codename == _release():
+            return address
+    raise ClusterError(
+        f"apt knows no source of {_release()}, so no base of the images can be made. Run"
+        " `apt-get update`, or set BASE to an image with Python 3.11 or newer."
+    )
+
+
+def _digest() -> str:
+    """Of the content of all sources."""
+    digest = hashlib.sha256(os.environ.get("BASE", "").encode())
+    for name in SOURCES:
+        top = REPOSITORY / name
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(f"{path.relative_to(REPOSITORY)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _drop_older(folder: Path) -> None:
+    """Archives are large, and of older sources nobody asks for them again."""
+    for old in folder.iterdir():
+        if old.is_dir():
+            shutil.rmtree(old)
+
+
+def _output(command: Sequence[str]) -> str:
+    environment = {**os.environ, "PATH": search_path()}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    return done.stdout.strip()
+
+
+def _run(command: Sequence[str | Path], variables: dict[str, str] | None = None) -> None:
+    environment = {**os.environ, "PATH": search_path(), **(variables or {})}
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode != 0:
+        raise ClusterError(
+            f"`{' '.join(map(str, command))}` ended with status {done.returncode}:\n"
+            f"{done.stdout.strip()[-3000:]}"
+        )
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Lets one process build at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
