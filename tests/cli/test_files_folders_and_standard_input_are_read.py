@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from cli_objects import GIB, namespace, pod, policy, tenant, workload
 from gpumem_operator.cli.app import app
+from gpumem_operator.cli.parsing import parse
 
 
 def invoke(*arguments: str, text: str | bytes | None = None) -> Any:
@@ -95,19 +96,11 @@ def test_dates_stay_text_as_kubernetes_reads_them() -> None:
     assert json.loads(result.stdout)["items"][0]["metadata"]["creationTimestamp"] == "2026-01-01"
 
 
-def test_what_two_containers_share_in_the_file_is_changed_for_each_alone() -> None:
-    text = """
-kind: Pod
-metadata: {name: two, namespace: ml}
-spec:
-  containers:
-  - {name: cpu, env: &same [{name: A, value: b}]}
-  - {name: gpu, env: *same, resources: {limits: {nvidia.com/gpu: 1}}}
-"""
-    result = invoke("render", "-o", "json", "-f", "-", text=f"{json.dumps(policy())}\n---{text}")
-    cpu, gpu = json.loads(result.stdout)["items"][0]["spec"]["containers"]
-    assert len(gpu["env"]) > 1
-    assert cpu["env"] == [{"name": "A", "value": "b"}]
+def test_what_a_file_says_once_for_two_places_can_be_changed_in_one() -> None:
+    [document] = parse(b"a: &same [{b: c}]\nd: *same")
+    document["a"][0]["b"] = "changed"
+    document["a"].append("more")
+    assert document["d"] == [{"b": "c"}]
 
 
 def test_fail_if_over_ends_with_three_where_a_tenant_does_not_fit(run: Any) -> None:

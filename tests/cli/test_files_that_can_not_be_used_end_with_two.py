@@ -81,6 +81,16 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
             id="our kind misspelt in another group",
         ),
         pytest.param(
+            POLICY.replace("GPUMemoryPolicy", "GPUMemoryPolcy"),
+            "did you mean GPUMemoryPolicy?",
+            id="a letter of our kind missing",
+        ),
+        pytest.param(
+            "apiVersion: a.dev/v1\nkind: Thing\nspec: {template: {spec: {containers: 5}}}",
+            "pod.spec.containers: Input should be a valid list (it is 5)",
+            id="a template of an unknown kind",
+        ),
+        pytest.param(
             POLICY.replace("GPUMemoryPolicy", "Widget"),
             "it has GPUMemoryPolicy and GPUMemoryTenant",
             id="a kind that our group does not have",

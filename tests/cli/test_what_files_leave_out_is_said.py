@@ -115,6 +115,7 @@ def test_an_object_that_is_there_twice_is_warned_of(run: Any) -> None:
     assert len(json.loads(result.stdout)["pods"]) == 2
     text = "warning: Pod ml/train is in the files more than once: each one counts\n"
     assert result.stderr.count(text) == 1
+    assert "warning: ml/train: PYTHONPATH" in result.stderr
 
 
 def test_the_same_words_about_many_pods_are_said_once_with_their_number(run: Any) -> None:
