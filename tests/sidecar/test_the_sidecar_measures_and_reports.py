@@ -44,7 +44,7 @@ def leader(tmp_path: Path, authority: Authority) -> Iterator[Leader]:
 
 @pytest.fixture
 def variables(node: Node, leader: Leader, authority: Authority, tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "token").write_text("the token")
+    (tmp_path / "token").write_text("a.bound-token")
     [port] = free_ports(1)
     return environment(node.folder) | {
         "PYTHONPATH": str(SIDECAR),
@@ -115,7 +115,7 @@ def test_the_sidecar_tells_what_a_process_of_its_pod_holds_and_what_its_shim_say
     [process] = said.report["processes"]
     assert (process["podUid"], process["container"]) == (OWN_POD, "main")
     assert process["shim"]["frameworks"] == [{"name": "torch", "version": "2.9.0"}]
-    assert said.headers["Authorization"] == "Bearer the token"
+    assert said.headers["Authorization"] == "Bearer a.bound-token"
 
 
 def test_an_open_order_does_not_wait_for_the_interval(
