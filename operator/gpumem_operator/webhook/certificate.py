@@ -64,6 +64,10 @@ class SecretCopy:
 
     def put(self, raw: Mapping[str, Any]) -> None:
         data = raw.get("data") or {}
+        if not data:
+            # As the chart makes it: at every first start the controller has yet to fill it.
+            logger.info("%s is empty yet, the webhook waits for it", self._origin)
+            return
         try:
             certificate, key = (
                 base64.b64decode(data[name]) for name in (CERTIFICATE_FILE, KEY_FILE)
