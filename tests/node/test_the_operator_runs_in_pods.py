@@ -1,0 +1,124 @@
+"""The chart's own Deployments on a real node, with nothing of the operator's on this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from devcluster.installation import NAMESPACE
+from devcluster.node import Node
+from endtoend.team import Team
+from node.workload import (
+    MIB_PER_CARD,
+    WAIT,
+    container_states,
+    create_library,
+    describe,
+    execute,
+    logs_of,
+    restricted_pod_spec,
+    run_pod,
+)
+
+pytestmark = pytest.mark.cluster
+
+MIB = 2**20
+WAITS = "import time; time.sleep(3600)"
+COMPLAINT = re.compile(r"\berror\b|traceback|\b40[13]\b|forbidden|unauthorized", re.IGNORECASE)
+
+
+def test_both_roles_become_ready_and_log_in_with_their_own_accounts(
+    operator_in_pods: Node,
+) -> None:
+    for role in ("webhook", "controller"):
+        what = f"deployment/gpu-memory-operator-{role}"
+        get = ["get", what, "-n", NAMESPACE, "-o", "json"]
+        status = json.loads(operator_in_pods.cluster.kubectl(*get).stdout)["status"]
+        assert status["readyReplicas"] == 2
+
+        log = logs_of(operator_in_pods.cluster, NAMESPACE, f"app.kubernetes.io/component={role}")
+        assert not [line for line in log.splitlines() if COMPLAINT.search(line)]
+
+
+def test_no_pod_of_ours_was_started_twice(operator_in_pods: Node) -> None:
+    get = ["get", "pods", "-n", NAMESPACE, "-o", "json"]
+    pods = json.loads(operator_in_pods.cluster.kubectl(*get).stdout)["items"]
+
+    restarts = [
+        container["restartCount"]
+        for pod in pods
+        for container in pod["status"]["containerStatuses"]
+    ]
+    assert restarts == [0, 0, 0, 0]
+
+
+def test_the_node_offers_the_memory_of_its_cards(operator_in_pods: Node, team: Team) -> None:
+    # The policy's status is written by the same controller: it has seen the cluster by then.
+    team.until("get", "gmp", "training", "-o", "yaml", until="observedGeneration")
+    path = "jsonpath={.status.capacity.nvidia\\.com/memory}"
+    get = ["get", "node", operator_in_pods.name, "-o", path]
+
+    assert operator_in_pods.cluster.kubectl(*get).stdout in (
+        str(2 * MIB_PER_CARD * MIB),
+        f"{2 * MIB_PER_CARD // 1024}Gi",
+    )
+
+
+def test_a_gpu_pod_runs_with_shim_and_sidecar_under_the_restricted_standard(team: Team) -> None:
+    stored = run_pod(team, "train", restricted_pod_spec(WAITS))
+
+    states = container_states(stored)
+    assert set(states) == {"gpumem-shim", "gpumem-sidecar", "main"}
+    assert states["gpumem-shim"]["state"]["terminated"]["exitCode"] == 0
+    assert {states[name]["ready"] for name in ("gpumem-sidecar", "main")} == {True}
+    assert "PYTORCH_CUDA_ALLOC_CONF" in execute(team, "train", "env")
+
+
+def test_an_imported_framework_leaves_its_state_for_the_sidecar(team: Team) -> None:
+    spec = restricted_pod_spec(WAITS, env={"PYTHONPATH": "/library"})
+    run_pod(team, "train", spec)
+
+    execute(team, "train", "python", "-c", f"import subprocess, sys; {start('import torch, time')}")
+    listing = execute(team, "train", "sh", "-c", "cat /run/gpumem/main/*.json")
+    state = json.loads(listing)
+    seen = execute(team, "train", "ls", "/run/gpumem/main", container="gpumem-sidecar").split()
+
+    assert state["container"] == "main"
+    assert state["frameworks"] == [{"name": "torch", "version": "2.9.1"}]
+    assert seen == [f"{state['pid']}-{state['startTime']}.json"]
+
+
+def start(program: str) -> str:
+    """Code that starts a Python of its own, which goes on after its starter."""
+    command = f"[sys.executable, '-c', '{program}; print(1, flush=True); time.sleep(3600)']"
+    return f"subprocess.Popen({command}, stdout=subprocess.PIPE).stdout.readline()"
+
+
+def test_a_guaranteed_pod_stays_guaranteed(team: Team) -> None:
+    limits = {"cpu": "100m", "memory": "128Mi"}
+
+    stored = run_pod(team, "train", restricted_pod_spec(WAITS, limits=limits))
+
+    assert stored["status"]["qosClass"] == "Guaranteed"
+
+
+def test_a_job_completes_with_its_sidecar(team: Team) -> None:
+    create_library(team)
+    template = {"spec": {**restricted_pod_spec("print('done')"), "restartPolicy": "Never"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}}
+    assert "created" in team.create({**job, "spec": {"template": template, "backoffLimit": 0}})
+
+    answer = team.kubectl("wait", "job/train", "--for=condition=Complete", WAIT)
+
+    assert "condition met" in answer, describe(team, "pods")
+    assert logs_of(team.cluster, team.name, "job-name=train").count("done") == 1
+
+
+def test_our_containers_complain_about_nothing(team: Team) -> None:
+    run_pod(team, "train", restricted_pod_spec(WAITS))
+
+    for container in ("gpumem-shim", "gpumem-sidecar"):
+        log = team.kubectl("logs", "train", "-c", container)
+        assert not COMPLAINT.search(log), log
