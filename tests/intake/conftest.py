@@ -10,10 +10,11 @@ import pytest
 
 from devcluster import Cluster
 from devcluster.installation import Installation
-from intake.senders import ADDRESS, AGENT, NODE, Cast
+from intake.senders import ADDRESS, AGENT, AGENT_NODES, NODE, Cast
 
 NODES = [
-    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in (NODE, "gpu-2")
+    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+    for name in (NODE, *AGENT_NODES)
 ]
 
 

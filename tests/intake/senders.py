@@ -10,13 +10,17 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from devcluster.installation import Installation
 from gpumem_operator import names
-from report_builders import GIB, Raw
+from report_builders import Raw
 
 NODE = "gpu-1"
+"""Without an agent."""
+AGENT_NODES = ("agent-1", "agent-2", "agent-3")
+"""One for each test with an agent, whose word counts on its node for 90 s."""
 AGENT = "gpu-memory-operator-agent"
 ADDRESS = "https://reports.example:9443/v1/reports"
 POLICY = "training"
@@ -120,7 +124,7 @@ class Cast:
         )
         return made.strip()
 
-    def agent(self, node: str = NODE) -> str:
+    def agent(self, node: str) -> str:
         """The token of an agent's pod on a node."""
         where = self.operator.namespace
         name = f"agent-{self.namespace}-{node}"
@@ -129,7 +133,9 @@ class Cast:
 
     # Sending
 
+    @cached_property
     def ca(self) -> str:
+        """PEM of the CA that the operator made."""
         name = f"{self.operator.release}-webhook-cert"
         secret = self.get("secret", name, namespace=self.operator.namespace)
         return base64.b64decode(secret["data"]["ca.crt"]).decode()
@@ -146,7 +152,7 @@ class Cast:
         """To whoever leads."""
         body = report if isinstance(report, bytes) else json.dumps(report).encode()
         own = {"Authorization": f"Bearer {token}"} if token else {}
-        context = ssl.create_default_context(cadata=self.ca())
+        context = ssl.create_default_context(cadata=self.ca)
         port = self.leader_port()
         connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
         try:
@@ -216,6 +222,3 @@ def _running(name: str, pod: str) -> Raw:
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-__all__ = ["ADDRESS", "AGENT", "GIB", "NODE", "POLICY", "Cast", "Reply"]

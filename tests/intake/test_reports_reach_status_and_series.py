@@ -25,7 +25,7 @@ def test_a_sidecar_is_told_where_to_send_and_whom_to_trust(cast: Cast) -> None:
     env = {one["name"]: one.get("value") for one in sidecar["env"]}
     assert env["GPUMEM_REPORT_URL"] == ADDRESS
     # The same PEM verifies the certificate that the leader shows: `send` trusts nothing else.
-    assert env["GPUMEM_REPORT_CA"] == cast.ca()
+    assert env["GPUMEM_REPORT_CA"] == cast.ca
     assert cast.send(cast.token("told"), raw_report()).status == 200
 
 
@@ -91,7 +91,7 @@ def test_series_say_what_is_held_and_end_with_the_pod(cast: Cast) -> None:
 
 
 def test_an_agent_sees_cards_and_is_believed_before_a_sidecar(cast: Cast) -> None:
-    node = "gpu-2"
+    node = "agent-1"
     uid = cast.pod("train", node=node)
     claimed = raw_report(process(GIB, pod=uid))
     assert cast.send(cast.token("train"), claimed).status == 200

@@ -99,10 +99,19 @@ def test_a_card_that_can_not_be_read_may_be_the_pods() -> None:
     assert use(agent=agent(gpus=[gpu(), lost], given=given)).total.unknown == "DeviceLost"
 
 
+def test_a_card_without_amounts_has_processes_all_the_same() -> None:
+    mute = [gpu(unknown="NotSupported")]
+    given = {("pod-1", "main"): [GPU]}
+    assert use(agent=agent(process(GIB), gpus=mute, given=given)).total.bytes == GIB
+    assert use(agent=agent(process(GIB), gpus=mute)).total.bytes == GIB
+    assert use(pod_1=report(process(GIB), gpus=mute)).total.bytes == GIB
+
+
 def test_a_container_is_named_by_the_pods_status_and_not_by_a_label_that_a_sender_chose() -> None:
-    pod = measured(ids={"containerd://1": "main"})
-    by_id = process(GIB, container=None, container_id="containerd://1")
-    assert rows(use(pod, agent=agent(by_id))) == [("main", GPU, GIB)]
+    pod = measured(ids={"1": "main"})
+    for container_id in ("containerd://1", "1"):
+        by_id = process(GIB, container=None, container_id=container_id)
+        assert rows(use(pod, agent=agent(by_id))) == [("main", GPU, GIB)]
     invented = process(GIB, container="no-such-container")
     found = use(pod, pod_1=report(invented))
     assert rows(found) == [("", GPU, GIB), ("main", "", 0)]

@@ -4,6 +4,7 @@ The proxy passes on nothing that says who asks. So a short-lived token of the re
 along: whoever has the Role `<release>-reader` can make one, and nobody else is answered.
 """
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ class Release:
 @asynccontextmanager
 async def cluster(kubeconfig: Path | None, context: str | None) -> AsyncIterator[Api]:
     """The cluster of a kubeconfig; None: $KUBECONFIG or ~/.kube/config. Raises NoCluster."""
+    if not _found(kubeconfig):
+        raise NoCluster(f"no cluster can be asked: there is no kubeconfig at {_where(kubeconfig)}")
     configuration = client.Configuration()
     try:
         await config.load_kube_config(  # type: ignore[no-untyped-call]
@@ -50,6 +53,8 @@ async def cluster(kubeconfig: Path | None, context: str | None) -> AsyncIterator
 
 def current_namespace(kubeconfig: Path | None, context: str | None) -> str:
     """The namespace that kubectl would use; `default` where none is set."""
+    if not _found(kubeconfig):
+        return "default"
     try:
         contexts, current = config.list_kube_config_contexts(  # type: ignore[no-untyped-call]
             config_file=str(kubeconfig) if kubeconfig else None
@@ -59,6 +64,17 @@ def current_namespace(kubeconfig: Path | None, context: str | None) -> str:
     chosen = next((one for one in contexts if one["name"] == context), current)
     namespace: str = chosen["context"].get("namespace") or "default"
     return namespace
+
+
+def _where(kubeconfig: Path | None) -> str:
+    """Paths as kubectl takes them, with colons between."""
+    if kubeconfig is not None:
+        return str(kubeconfig)
+    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+
+
+def _found(kubeconfig: Path | None) -> bool:
+    return any(Path(path).is_file() for path in _where(kubeconfig).split(os.pathsep) if path)
 
 
 async def ask(

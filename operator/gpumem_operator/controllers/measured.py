@@ -7,7 +7,7 @@ from gpumem_operator import names
 from gpumem_operator.api.pods import KINDS, ContainerFacts, gather
 from gpumem_operator.api.values import Values
 from gpumem_operator.ledger.charge import stored_limit
-from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
+from gpumem_operator.reports.measured import GpuContainer, MeasuredPod, bare_id
 
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
@@ -33,9 +33,9 @@ def measured_pod(pod: Mapping[str, Any], values: Values) -> MeasuredPod:
 
 
 def container_ids(status: Mapping[str, Any]) -> dict[str, str]:
-    """Names of started containers by their id, from a raw pod's status."""
+    """Names of started containers by their bare id, from a raw pod's status."""
     return {
-        str(one["containerID"]): str(one["name"])
+        bare_id(str(one["containerID"])): str(one["name"])
         for kind in _STATUSES
         for one in status.get(kind) or ()
         if one.get("containerID")

@@ -82,12 +82,8 @@ class Intake:
     async def run(self, host: str, port: int, certificate: ServingCertificate) -> None:
         """Serve for ever, from when there is a certificate. Raises OSError for a taken address."""
         await certificate.loaded.wait()
-        application = web.Application(middlewares=[self._answer])
-        application.add_routes(
-            [web.post(REPORTS_PATH, self._report), web.get(USAGE_PATH, self._usage)]
-        )
         runner = self._runner = web.AppRunner(
-            application,
+            self.application(),
             access_log=None,
             shutdown_timeout=_SHUTDOWN_SECONDS,
             keepalive_timeout=75,
@@ -104,6 +100,14 @@ class Intake:
         finally:
             self.listening.clear()
             await runner.cleanup()
+
+    def application(self) -> web.Application:
+        """The endpoint, to be served by someone."""
+        application = web.Application(middlewares=[self._answer])
+        application.add_routes(
+            [web.post(REPORTS_PATH, self._report), web.get(USAGE_PATH, self._usage)]
+        )
+        return application
 
     @web.middleware
     async def _answer(

@@ -15,6 +15,7 @@ from gpumem_operator.reports.uses import (
     container_of,
     in_order,
     rows_of,
+    unlisted,
 )
 
 _Holder = tuple[str, str]
@@ -28,7 +29,7 @@ class AgentView:
         self._pods = {pod.uid: pod for pod in pods}
         self._picture = picture
         self._held = by_pod(self._pods, picture.processes)
-        self._broken = {gpu.uuid: gpu.unknown for gpu in picture.gpus if gpu.unknown is not None}
+        self._broken = unlisted(picture)
         self._alone = _alone(self._pods, picture)
 
     def uses(self) -> dict[str, PodUse]:
@@ -84,7 +85,7 @@ class AgentView:
         place = (container.name, UNNAMED)
         if self._broken and seen < container.gpus:
             # It may have one of the cards whose processes can not be listed.
-            return {place: GpuUse(*place, Amount(None, min(filter(None, self._broken.values()))))}
+            return {place: GpuUse(*place, Amount(None, min(self._broken.values())))}
         return {} if seen else {place: GpuUse(*place, Amount(0))}
 
 

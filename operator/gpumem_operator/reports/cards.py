@@ -36,7 +36,7 @@ def card_of(node: str, gpu: GpuReading, attributed: int | None, unknown: str | N
     parts = None
     if unknown is None and attributed is not None:
         parts = _parts(gpu, attributed)
-        unknown = None if parts else "NVMLError"
+        unknown = None if parts else "NotSupported"
     return Card(node, gpu.uuid, gpu.model, parts, unknown)
 
 

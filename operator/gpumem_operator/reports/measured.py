@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from gpumem_operator.api.pods import Source
 
 
+def bare_id(container_id: str) -> str:
+    """A container's id without the runtime before it: not every cgroup path names the runtime."""
+    return container_id.rpartition("://")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class GpuContainer:
     """One container of a pod that asks for GPUs."""
@@ -36,7 +41,7 @@ class MeasuredPod:
     container_names: frozenset[str]
     """Of all containers, ours among them."""
     container_ids: Mapping[str, str]
-    """Names of started containers by their id, as the pod's status says."""
+    """Names of started containers by their bare id, as the pod's status says."""
     started: bool
     """Whether a container of it may run; before that it holds nothing."""
     has_sidecar: bool

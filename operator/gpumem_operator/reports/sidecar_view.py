@@ -4,7 +4,15 @@ from typing import Final
 
 from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
 from gpumem_operator.reports.pictures import Amount, Picture
-from gpumem_operator.reports.uses import UNNAMED, GpuUse, PodUse, by_pod, in_order, rows_of
+from gpumem_operator.reports.uses import (
+    UNNAMED,
+    GpuUse,
+    PodUse,
+    by_pod,
+    in_order,
+    rows_of,
+    unlisted,
+)
 
 PROCESSES_NOT_SHARED: Final = "ProcessesNotShared"
 """The sidecar can not see the pod's processes: shareProcessNamespace is not true."""
@@ -40,4 +48,4 @@ def _why_unseen(
     if not pod.shares_processes:
         # Of processes in other namespaces NVML lists none: no process is not nothing used.
         return PROCESSES_NOT_SHARED
-    return next((gpu.unknown for gpu in picture.gpus if gpu.unknown is not None), None)
+    return min(unlisted(picture).values(), default=None)

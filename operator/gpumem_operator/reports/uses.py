@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from gpumem_operator.reports.cards import Card
-from gpumem_operator.reports.measured import MeasuredPod
-from gpumem_operator.reports.pictures import Amount, ProcessReading
+from gpumem_operator.reports.measured import MeasuredPod, bare_id
+from gpumem_operator.reports.pictures import Amount, Picture, ProcessReading
 
 UNNAMED: Final = ""
 """A container that could not be named, or a GPU that nothing says which it is."""
@@ -84,16 +84,20 @@ def by_pod(
 
 def container_of(pod: MeasuredPod, process: ProcessReading) -> str:
     """The container as the pod's status and spec know it; a sender's word alone is no name."""
-    # Compared without `containerd://`: a cgroup's path does not always tell the runtime.
-    known = {_bare(id_): name for id_, name in pod.container_ids.items()}
-    if (name := known.get(_bare(process.container_id or ""))) is not None:
+    if (name := pod.container_ids.get(bare_id(process.container_id or ""))) is not None:
         return name
     named = process.container or UNNAMED
     return named if named in pod.container_names else UNNAMED
 
 
-def _bare(container_id: str) -> str:
-    return container_id.rpartition("://")[2]
+def unlisted(picture: Picture) -> dict[str, str]:
+    """GPUs whose processes may not have been listed, and why: where one is, the list was read."""
+    listed = {process.gpu for process in picture.processes}
+    return {
+        gpu.uuid: gpu.unknown
+        for gpu in picture.gpus
+        if gpu.unknown is not None and gpu.uuid not in listed
+    }
 
 
 def rows_of(places: Places) -> dict[Place, GpuUse]:

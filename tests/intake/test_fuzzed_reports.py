@@ -1,0 +1,223 @@
+"""Whatever is sent, the endpoint answers with a status that means something, and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from aiohttp.test_utils import TestClient, TestServer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpumem_operator.intake.identity import Identities
+from gpumem_operator.intake.senders import Accounts
+from gpumem_operator.intake.server import REPORTS_PATH, Intake
+from gpumem_operator.kube.api import ApiError, Object
+from gpumem_operator.reports.store import Store
+from report_builders import Raw, gpu, process, raw_report
+
+EXPECTED = {200, 400, 401, 403, 409, 413, 429}
+
+
+def token(name: str) -> str:
+    """Looks like one of ours; the reviewer of the tests reads the pod's uid from it."""
+    claims = {"aud": ["gpumemory.dev"], "pod": name}
+    return f"h.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.s"
+
+
+class Reviewer:
+    """Stands for the API server's answer about tokens."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.fails = False
+
+    async def create(self, path: str, body: Object, *, seconds: float = 0) -> Object:  # noqa: ARG002
+        self.asked += 1
+        if self.fails:
+            raise ApiError("POST", "not reached")
+        claims = json.loads(base64.urlsafe_b64decode(body["spec"]["token"].split(".")[1] + "=="))
+        extra = {"authentication.kubernetes.io/pod-uid": [claims["pod"]]}
+        user = {"username": "system:serviceaccount:team:default", "extra": extra}
+        audiences = ["gpumemory.dev"]
+        return {"status": {"authenticated": True, "audiences": audiences, "user": user}}
+
+
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@asynccontextmanager
+async def serving(
+    reviewer: Reviewer | None = None, clock: Clock | None = None
+) -> AsyncIterator[tuple[TestClient[Any, Any], Store]]:
+    store, clock = Store(), clock or Clock()
+    intake = Intake(
+        store,
+        Identities(reviewer or Reviewer(), clock),
+        accounts=Accounts(agent="agent", reader="reader"),
+        limits=lambda _: [],
+        document=lambda _, __: {},
+        monotonic=clock,
+    )
+    async with TestClient(TestServer(intake.application())) as client:
+        yield client, store
+
+
+async def send(client: TestClient[Any, Any], body: bytes, pod: str = "pod-1") -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {token(pod)}"}
+    async with client.post(REPORTS_PATH, data=body, headers=headers) as answer:
+        return answer.status, await answer.json()
+
+
+json_values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(),
+        st.text(max_size=20),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=12), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+FULL = raw_report(process(5, container_id="containerd://1"), gpus=[gpu()])
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> bytes:
+    """A report in which one thing, anywhere, is something else."""
+    report: Any = json.loads(json.dumps(FULL))
+    place = report
+    while True:
+        key = draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if isinstance(place[key], dict | list) and place[key] and draw(st.booleans()):
+            place = place[key]
+            continue
+        if draw(st.booleans()):
+            place[key] = draw(json_values)
+        elif isinstance(place, dict):
+            place[draw(st.text(max_size=12))] = place.pop(key)
+        return json.dumps(report).encode()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.one_of(st.binary(max_size=200), spoiled(), json_values.map(
+    lambda value: json.dumps(value).encode()
+)), min_size=1, max_size=8))  # fmt: skip
+def test_any_body_is_answered_and_the_next_good_one_is_taken(bodies: list[bytes]) -> None:
+    async def work() -> None:
+        async with serving() as (client, store):
+            for body in bodies:
+                status, answer = await send(client, body)
+                assert status in EXPECTED
+                if status != 200:
+                    assert answer.keys() == {"error"}
+                    assert len(answer["error"]) <= 1024
+            status, _ = await send(client, json.dumps(FULL | SPOTLESS).encode(), "pod-2")
+            assert status == 200
+            assert len(store) >= 1
+
+    asyncio.run(work())
+
+
+SPOTLESS: Raw = raw_report(process(5, pod="pod-2"), sequence=9, start="other")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=300))
+def test_any_authorization_is_answered(text: str) -> None:
+    value = "".join(one for one in text if one.isprintable() and one.isascii())
+
+    async def work() -> None:
+        async with serving() as (client, _):
+            headers = {"Authorization": value}
+            async with client.post(REPORTS_PATH, data=b"{}", headers=headers) as answer:
+                assert answer.status == 401
+
+    asyncio.run(work())
+
+
+async def test_a_body_that_breaks_off_ends_only_its_own_connection() -> None:
+    async with serving() as (client, store):
+        server = client.server
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        head = (
+            f"POST {REPORTS_PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token('pod-1')}\r\n"
+        )
+        writer.write(f"{head}Content-Length: 500\r\n\r\n{{".encode())
+        await writer.drain()
+        writer.close()
+        await reader.read()
+        assert (await send(client, json.dumps(FULL).encode()))[0] == 200
+        assert len(store) == 1
+
+
+async def test_a_token_is_looked_at_once_a_minute() -> None:
+    reviewer, clock = Reviewer(), Clock()
+    async with serving(reviewer, clock) as (client, _):
+        for sequence in range(3):
+            await send(client, json.dumps(FULL | {"sequence": sequence}).encode())
+        assert reviewer.asked == 1
+        clock.now += 61
+        await send(client, json.dumps(FULL | {"sequence": 4}).encode())
+        assert reviewer.asked == 2
+
+
+async def test_senders_at_the_same_time_share_one_question() -> None:
+    reviewer = Reviewer()
+    async with serving(reviewer) as (client, _):
+        body = json.dumps(FULL).encode()
+        await asyncio.gather(*(send(client, body) for _ in range(10)))
+    assert reviewer.asked == 1
+
+
+async def test_an_api_server_that_does_not_answer_makes_senders_come_again() -> None:
+    reviewer = Reviewer()
+    reviewer.fails = True
+    async with serving(reviewer) as (client, _):
+        headers = {"Authorization": f"Bearer {token('pod-1')}"}
+        async with client.post(REPORTS_PATH, data=b"{}", headers=headers) as answer:
+            assert answer.status == 503
+            assert answer.headers["Retry-After"] == "2"
+        reviewer.fails = False
+        assert (await send(client, json.dumps(FULL).encode()))[0] == 200
+
+
+async def test_an_address_with_bad_tokens_is_not_heard_for_a_while() -> None:
+    clock = Clock()
+    async with serving(clock=clock) as (client, _):
+        statuses = []
+        for _ in range(25):
+            async with client.post(REPORTS_PATH, data=b"{}") as answer:
+                statuses.append(answer.status)
+        assert statuses == [401] * 20 + [429] * 5
+        clock.now += 60
+        assert (await send(client, json.dumps(FULL).encode()))[0] == 200
+
+
+async def test_a_large_body_without_a_length_is_cut_off() -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(300):
+            yield b" " * 2**10
+
+    async with serving() as (client, _):
+        headers = {"Authorization": f"Bearer {token('pod-1')}"}
+        try:
+            async with client.post(REPORTS_PATH, data=endless(), headers=headers) as answer:
+                assert answer.status == 413
+        except aiohttp.ClientConnectionError:
+            # The connection may be closed while the rest is still being sent.
+            assert (await send(client, json.dumps(FULL).encode()))[0] == 200
