@@ -1,0 +1,100 @@
+"""Both ends together: the sidecar's own program on a simulated driver, and the operator."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from devcluster.roleprocess import free_ports
+from devcluster.simulated_driver import MIB, Driver, environment, numbered_device
+from intake.senders import AGENT_NODES, Cast
+from shimmed import SIDECAR
+from simulated_driver.node import NEW_NAMESPACE, Node, child_of, inside, needs_namespaces
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path / "driver")
+
+
+@contextmanager
+def running(
+    node: Node, cast: Cast, folder: Path, *, token: str, command: Sequence[str]
+) -> Iterator[None]:
+    (folder / "token").write_text(token)
+    [port] = free_ports(1)
+    variables: Mapping[str, str] = environment(node.folder) | {
+        "PYTHONPATH": str(SIDECAR),
+        "GPUMEM_HEALTH_PORT": str(port),
+        "GPUMEM_INTERVAL_SECONDS": "0.5",
+        "GPUMEM_REPORT_URL": f"https://127.0.0.1:{cast.leader_port()}/v1/reports",
+        "GPUMEM_REPORT_CA": cast.ca,
+        "GPUMEM_REPORT_TOKEN_FILE": str(folder / "token"),
+        "GPUMEM_RUN_PATH": str(folder / "run"),
+    }
+    process = subprocess.Popen(command, env=variables)
+    try:
+        yield
+    finally:
+        # Inside a PID namespace nsenter ends here, and the sidecar with the namespace.
+        process.terminate()
+        process.wait(timeout=10)
+
+
+@needs_namespaces
+def test_what_a_process_holds_is_in_the_policy_s_status(
+    cast: Cast, node: Node, tmp_path: Path
+) -> None:
+    uid = cast.pod("train")
+    with node.hold(3072, prefix=NEW_NAMESPACE) as held:
+        enter = inside(child_of(held.pid))
+        # Its environment is that of the test, so the pod is told on the way.
+        program = ("env", f"GPUMEM_POD_UID={uid}", sys.executable, "-m", "gpumem_sidecar")
+        command = [*enter, *program]
+        with running(node, cast, tmp_path, token=cast.token("train"), command=command):
+            cast.until(lambda: cast.memory().get("usedBytes") == 3072 * MIB)
+            assert cast.memory()["unknownPods"] == 0
+            held.set(1024)
+            cast.until(lambda: cast.memory().get("usedBytes") == 1024 * MIB)
+
+
+@needs_namespaces
+def test_what_a_driver_hides_is_unknown_and_not_zero(
+    cast: Cast, node: Node, tmp_path: Path
+) -> None:
+    node.use(Driver((numbered_device(0),), version="550.54.14"))
+    uid = cast.pod("train")
+    with node.hold(3072, prefix=NEW_NAMESPACE) as held:
+        enter = inside(child_of(held.pid))
+        program = ("env", f"GPUMEM_POD_UID={uid}", sys.executable, "-m", "gpumem_sidecar")
+        command = [*enter, *program]
+        labels = {"namespace": cast.namespace, "pod": "train", "reason": "DriverHidesMemory"}
+        with running(node, cast, tmp_path, token=cast.token("train"), command=command):
+            cast.until(lambda: cast.series("gpumem_unknown", **labels) == [1])
+    assert "usedBytes" not in cast.memory()
+
+
+def test_the_agent_tells_the_parts_of_a_card(cast: Cast, node: Node, tmp_path: Path) -> None:
+    agent_node = AGENT_NODES[-1]
+    with node.hold(3072):
+        command = [sys.executable, "-m", "gpumem_sidecar", "--agent"]
+        token = cast.agent(agent_node)
+        with running(node, cast, tmp_path, token=token, command=command):
+            cast.until(lambda: cast.series("gpumem_gpu_total_bytes", node=agent_node))
+            parts = {
+                part: cast.series(f"gpumem_{part}_bytes", node=agent_node)
+                for part in ("gpu_total", "gpu_reserved", "gpu_attributed", "unattributed")
+            }
+    assert parts == {
+        "gpu_total": [143771 * MIB],
+        "gpu_reserved": [615 * MIB],
+        "gpu_attributed": [0],
+        "unattributed": [3072 * MIB],
+    }
