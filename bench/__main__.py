@@ -1,10 +1,10 @@
-"""`python -m bench`: the figures of admission and of the sidecar, measured in one run."""
+"""`python -m bench`: the figures of admission, reports and the sidecar, measured in one run."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from bench import sidecar
+from bench import reports, sidecar
 from bench.admission import measure
 from devcluster import Cluster
 from devcluster.installation import Installation
@@ -22,6 +22,7 @@ def main() -> int:
         report = measure(cluster, operator, quick=options.quick, say=_say)
     print(report.as_markdown())
     print(f"\n{report.write(options.output)}\n")
+    print(f"{reports.run(quick=options.quick, folder=options.output)}\n")
     costs = sidecar.measure(quick=options.quick)
     print(sidecar.as_markdown(costs))
     print(f"\n{sidecar.write(costs, options.output)}")

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gpumem_operator.webhook import certificate as module
 from gpumem_operator.kube.serving import try_pair
+from gpumem_operator.webhook import certificate as module
 from gpumem_operator.webhook.certificate import SecretCopy, ServingCertificate, follow_folder
 from webhook.builders import key_pair
 

@@ -79,12 +79,12 @@ class StatusWorker:
         while True:
             namespaces = await self._changed.take(settle=self._periods.settle)
             with RECONCILE_SECONDS.labels("status").time():
-                failed = await self._reconcile(namespaces)
+                failed = await self.reconcile(namespaces)
             self._changed.add(*failed)
             if any(not overtaken for overtaken in failed.values()):
                 await asyncio.sleep(self._periods.retry)
 
-    async def _reconcile(self, namespaces: Iterable[str]) -> dict[str, bool]:
+    async def reconcile(self, namespaces: Iterable[str]) -> dict[str, bool]:
         """Bring the statuses up to date that depend on these namespaces.
 
         Returns which of them to do again, and of each whether it was merely overtaken.
