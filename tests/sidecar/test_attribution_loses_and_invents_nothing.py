@@ -27,14 +27,16 @@ PLACES = st.sampled_from(
         f"0::/../{ID}",
     ]
 )
-FACTS = st.builds(Facts, st.integers(0, LISTED_AT + 10), PLACES, st.integers(1, 99))
+PIDS = st.integers(1, 6)
+STARTS = st.sampled_from([5, LISTED_AT, LISTED_AT + 1])
+FACTS = st.builds(Facts, STARTS, PLACES, PIDS)
 VERSIONS = st.sampled_from([None, "470.82.01", "550.54.14", "580.159.03", "nonsense"])
 
 
 @st.composite
 def cards(draw: st.DrawFn, number: int) -> Card:
     """A card whose processes hold at most what is used; some do not tell."""
-    pids = draw(st.lists(st.integers(1, 99), unique=True, max_size=6))
+    pids = draw(st.lists(PIDS, unique=True, max_size=6))
     held = [draw(st.none() | st.integers(0, 8).map(lambda n: n * GIB)) for _ in pids]
     used = sum(amount or 0 for amount in held) + draw(st.integers(0, 8)) * GIB
     reserved = draw(st.integers(0, 2)) * GIB
@@ -59,9 +61,7 @@ VIEWPOINTS = st.builds(
     st.booleans(),
     st.booleans(),
 )
-SURROUNDINGS = st.builds(
-    lambda facts: Surroundings(facts, {}), st.dictionaries(st.integers(1, 99), FACTS)
-)
+SURROUNDINGS = st.builds(lambda facts: Surroundings(facts, {}), st.dictionaries(PIDS, FACTS))
 
 
 @given(READINGS, VIEWPOINTS, SURROUNDINGS)
@@ -128,6 +128,14 @@ def seen(
     facts = {pid: Facts(5, cgroup, pid) for pid, cgroup in cgroups.items()}
     keyed = {Key(OWN, state.pid, state.start_time): state for state in states}
     return attribute(reading, viewpoint, Surroundings(facts, keyed))
+
+
+def test_a_process_that_is_listed_with_nothing_is_unknown() -> None:
+    picture = seen(one_card(Listed(7, 0), Listed(8, None)), cgroups={7: "0::/", 8: "0::/"})
+    assert [(one.bytes, one.unknown) for one in picture.processes] == [
+        (None, "NotAvailable"),
+        (None, "NotAvailable"),
+    ]
 
 
 TORCH = Shim((Framework("torch", "2.9.0"),), 8 * GIB, None)
