@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,6 +79,7 @@ class Machine:
         """The product's own program, as an agent, at its usual interval."""
         variables = self._variables() | {
             "GPUMEM_REPORT_URL": "https://127.0.0.1:1/v1/reports",
+            "GPUMEM_REPORT_CA": _any_authority(),
             "GPUMEM_REPORT_TOKEN_FILE": str(self._token),
             "GPUMEM_HEALTH_PORT": "9433",
         }
@@ -125,6 +127,15 @@ def _line_of_children(pid: int) -> list[int]:
     while children := Path(f"/proc/{line[-1]}/task/{line[-1]}/children").read_text().split():
         line.append(int(children[0]))
     return line
+
+
+def _any_authority() -> str:
+    """One, as a pod has it: all of a machine's take 1.5 MiB. Empty where the machine has none."""
+    bundle = ssl.get_default_verify_paths().cafile
+    text = Path(bundle).read_text() if bundle else ""
+    _, begin, rest = text.partition("-----BEGIN CERTIFICATE-----")
+    body, end, _ = rest.partition("-----END CERTIFICATE-----")
+    return begin + body + end
 
 
 def _compiled(folder: Path) -> str:

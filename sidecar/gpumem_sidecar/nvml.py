@@ -7,8 +7,10 @@ asks in a thread of its own, and whoever waits goes on without an answer.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from gpumem_sidecar.nvml_calls import memory_of, processes_of
@@ -51,8 +53,16 @@ def reason_of(error: Exception) -> Reason:
 
 
 def _load() -> Any:
-    import pynvml
-
+    # pynvml imports `ctypes.util` and does not use it on Linux; the module brings subprocess,
+    # tempfile, bz2 and lzma along, which is 1 MiB in every GPU pod.
+    unused = ModuleType("ctypes.util")
+    vars(unused)["find_library"] = None
+    had = sys.modules.setdefault("ctypes.util", unused)
+    try:
+        import pynvml
+    finally:
+        if had is unused:
+            del sys.modules["ctypes.util"]
     return pynvml
 
 
