@@ -16,8 +16,11 @@ NETWORKS = Path("/run/cni")
 PAUSE_IMAGE = "localhost/pause:1"
 
 
-def configuration(*, cni_folder: Path, snapshotter: str) -> str:
-    """For version 2 of containerd. Sources: its docs/cri/config.md."""
+def configuration(*, cni_folder: Path, snapshotter: str, base_specification: Path | None) -> str:
+    """For version 2 of containerd. Sources: its docs/cri/config.md.
+
+    `base_specification` is what the specification of every container begins with."""
+    base = f'base_runtime_spec = "{base_specification}"' if base_specification else ""
     return f"""\
 version = 3
 
@@ -29,6 +32,7 @@ version = 3
     conf_dir = "{NETWORKS}"
   [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
+    {base}
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
       SystemdCgroup = false
 

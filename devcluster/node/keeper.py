@@ -13,6 +13,7 @@ import select
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -24,7 +25,7 @@ from devcluster.balancer import Balancer
 from devcluster.channel import Channel
 from devcluster.components import Component, Layout
 from devcluster.failure import ClusterError, log_tail
-from devcluster.node import cgroups, containerd, dns, kubelet, network
+from devcluster.node import cgroups, containerd, dns, driver, kubelet, network
 from devcluster.node.files import NodeFiles
 from devcluster.node.requirements import cni_folder, search_path
 from devcluster.termination import termination_signals
@@ -43,6 +44,7 @@ class NodeKeeper:
         self._binaries: dict[str, str] = request["binaries"]
         self._python_path: str = request["python_path"]
         self._name: str = request["name"]
+        self._driver_state: str | None = request["driver_state"]
         self._ends = ExitStack()
 
     def start(self) -> dict[str, Any]:
@@ -128,9 +130,12 @@ class NodeKeeper:
         assert plugins is not None, "looked for before the start"
         files = self._files
         snapshotter = containerd.snapshotter_for(files.root)
+        base = self._write_base_specification()
         files.write(
             containerd.CONFIGURATION,
-            containerd.configuration(cni_folder=plugins, snapshotter=snapshotter),
+            containerd.configuration(
+                cni_folder=plugins, snapshotter=snapshotter, base_specification=base
+            ),
         )
         files.write(containerd.NETWORKS / "10-pods.conflist", containerd.network_list(block))
         pki = self._layout.pki
@@ -142,6 +147,16 @@ class NodeKeeper:
         for name, value in kubelet.TUNABLES.items():
             files.tunable(name).parent.mkdir(parents=True, exist_ok=True)
             files.tunable(name).write_text(f"{value}\n")
+
+    def _write_base_specification(self) -> Path | None:
+        if self._driver_state is None:
+            return None
+        default = subprocess.run(
+            [self._binaries["ctr"], "oci", "spec"], check=True, capture_output=True, text=True
+        ).stdout
+        content = driver.base_specification(default, Path(self._driver_state))
+        self._files.write(driver.BASE_SPECIFICATION, content)
+        return driver.BASE_SPECIFICATION
 
     def _plan(self, block: network.Block) -> dict[str, Any]:
         pki = self._layout.pki

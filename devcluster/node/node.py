@@ -21,6 +21,7 @@ from devcluster.failure import ClusterError, log_tail
 from devcluster.node.containerd import SOCKET
 from devcluster.node.pause import pause_archive
 from devcluster.node.requirements import why_not
+from devcluster.simulated_driver import Driver, create_state, write_driver
 
 READY_SECONDS = 120.0
 """The usual is a few seconds; a busy CI machine may take its time."""
@@ -40,6 +41,8 @@ class Node:
 
     def __init__(self, cluster: Cluster, keeper: subprocess.Popen[bytes], channel: Channel) -> None:
         """Use `Node.start`."""
+        self.driver_state = cluster.root / "simulated-driver"
+        """The state of the simulated driver, where the node has one: for faults, for example."""
         self.cluster = cluster
         self._keeper = keeper
         self._channel = channel
@@ -50,9 +53,10 @@ class Node:
         """The first process of the node's namespaces, in which it has process id 1."""
 
     @classmethod
-    def start(cls, cluster: Cluster) -> Self:
+    def start(cls, cluster: Cluster, *, driver: Driver | None = None) -> Self:
         """Start a node and wait until it is Ready and may run pods.
 
+        With a simulated `driver`, every container finds its library, and `simulated-alloc`.
         Raises ClusterError where this machine lacks something, or with the end of the log of a
         component that ended."""
         if (reason := why_not()) is not None:
@@ -60,7 +64,7 @@ class Node:
         find_node_binaries()
         node = cls(cluster, *_spawn_keeper(cluster.logs / "node-keeper.log"))
         try:
-            node._begin()
+            node._begin(driver)
         except BaseException:
             node.stop()
             raise
@@ -116,19 +120,24 @@ class Node:
 
     # Parts of the start
 
-    def _begin(self) -> None:
+    def _begin(self, driver: Driver | None) -> None:
+        if driver is not None:
+            create_state(self.driver_state, driver)
         port = urllib.parse.urlsplit(self.cluster.url).port
         self._channel.send(
             {
                 "root": str(self.cluster.root),
                 "port": port,
                 "name": self.name,
+                "driver_state": str(self.driver_state) if driver is not None else None,
                 "python_path": str(_package_parent()),
                 "binaries": {name: str(path) for name, path in self._binaries.items()},
             }
         )
         told = self._receive()
         self.pid, self.address = told["pid"], told["address"]
+        if driver is not None:
+            write_driver(self.driver_state, driver, node_process=self.pid)
         self.cluster.kubectl("apply", "-f", "-", input=json.dumps(_endpoint(told["machine"], port)))
         self._await_socket()
         self.import_image(pause_archive())

@@ -86,19 +86,22 @@ def numbered_device(
     )
 
 
-def create_state(folder: Path, driver: Driver) -> Path:
-    """Make a state folder. The PID namespace of this process counts as the node's own."""
+def create_state(folder: Path, driver: Driver, *, node_process: int | None = None) -> Path:
+    """Make a state folder.
+
+    The PID namespace of `node_process`, of this process by default, counts as the node's own."""
     for part in (folder, folder / "allocations", folder / "limits"):
         part.mkdir(parents=True, exist_ok=True)
         # Containers of any user register their allocations here.
         part.chmod(0o777)
-    write_driver(folder, driver)
+    write_driver(folder, driver, node_process=node_process)
     return folder
 
 
-def write_driver(folder: Path, driver: Driver) -> None:
+def write_driver(folder: Path, driver: Driver, *, node_process: int | None = None) -> None:
     """Replace driver and cards; running callers see it at their next call."""
-    _replace(folder / "driver.conf", "".join(_driver_lines(driver)))
+    namespace = os.stat(f"/proc/{node_process or os.getpid()}/ns/pid").st_ino
+    _replace(folder / "driver.conf", "".join(_driver_lines(driver, namespace)))
 
 
 def write_faults(folder: Path, faults: Iterable[Fault]) -> None:
@@ -106,13 +109,13 @@ def write_faults(folder: Path, faults: Iterable[Fault]) -> None:
     _replace(folder / "faults", "".join(map(_fault_line, faults)))
 
 
-def _driver_lines(driver: Driver) -> Iterable[str]:
+def _driver_lines(driver: Driver, pid_namespace: int) -> Iterable[str]:
     yield "# Cards of a SIMULATED NVIDIA driver; fields are parted by tabs.\n"
     yield _line(
         "driver",
         version=driver.version,
         cuda=driver.cuda_version,
-        host_pid_namespace=os.stat("/proc/self/ns/pid").st_ino,
+        host_pid_namespace=pid_namespace,
     )
     for device in driver.devices:
         yield _device_line(device)

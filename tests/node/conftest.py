@@ -1,4 +1,4 @@
-"""One real node for all tests of this folder, and the operator installed on it as documented."""
+"""Real nodes for all tests of this folder, and the operator installed on them as documented."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from devcluster import Cluster
 from devcluster.installation import CHART, NAMESPACE, RELEASE
 from devcluster.node import Node, why_not
 from devcluster.node.images import product_archives, why_no_images
+from devcluster.simulated_driver import Driver, numbered_device
 from endtoend.team import Team
-from node.workload import MIB_PER_CARD
+from node.workload import CARDS, MIB_PER_CARD
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,22 +24,39 @@ def needs_node() -> None:
 
 @pytest.fixture(scope="session")
 def node() -> Iterator[Node]:
+    """Without images and without the operator."""
     with Cluster.start() as cluster, Node.start(cluster) as started:
         yield started
 
 
-@pytest.fixture(scope="session")
-def operator_in_pods(node: Node) -> Iterator[Node]:
-    """The documented command, with the images that it names already on the node."""
+@pytest.fixture(scope="session", params=[False, True], ids=["without NVML", "with NVML"])
+def operator_in_pods(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """The documented command, with the images that it names already on the node.
+
+    Tests run on both nodes, unless `node.workload` has a mark for them."""
     if (reason := why_no_images()) is not None:
         pytest.skip(f"no images can be built here: {reason}")
-    node.offer_gpus(cards=2, mib_per_card=MIB_PER_CARD)
-    for archive in product_archives():
-        node.import_image(archive)
-    where = ["--namespace", NAMESPACE, "--create-namespace"]
-    node.cluster.helm("install", RELEASE, CHART, *where, "--wait", "--timeout=4m")
-    yield node
-    node.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
+    with Cluster.start() as cluster, Node.start(cluster, driver=driver_of(request)) as node:
+        node.offer_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
+        for archive in product_archives():
+            node.import_image(archive)
+        where = ["--namespace", NAMESPACE, "--create-namespace"]
+        cluster.helm("install", RELEASE, CHART, *where, "--wait", "--timeout=4m")
+        yield node
+
+
+def driver_of(request: pytest.FixtureRequest) -> Driver | None:
+    """The driver that containers find, with the cards that the node offers."""
+    if not request.param:
+        return None
+    cards = (numbered_device(index, total_mib=MIB_PER_CARD) for index in range(CARDS))
+    return Driver(tuple(cards))
+
+
+@pytest.fixture
+def nvml(operator_in_pods: Node) -> bool:
+    """Whether containers find NVML on this node."""
+    return operator_in_pods.driver_state.exists()
 
 
 @pytest.fixture

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any
 
+import pytest
 import yaml
 
 from devcluster import Cluster
-from devcluster.installation import CHART
+from devcluster.installation import CHART, NAMESPACE
 from devcluster.node import Node
 from devcluster.node.containerd import PAUSE_IMAGE
 from endtoend.team import Team
 
+with_nvml = pytest.mark.parametrize("operator_in_pods", [True], indirect=True, ids=["with NVML"])
+without_nvml = pytest.mark.parametrize(
+    "operator_in_pods", [False], indirect=True, ids=["without NVML"]
+)
+
+CARDS = 2
 MIB_PER_CARD = 81920
+MIB = 2**20
+COMPLAINT = re.compile(r"\berror\b|traceback|\b40[13]\b|forbidden|unauthorized", re.IGNORECASE)
 WAIT = "--timeout=120s"
 
 FAKE_TORCH = "__version__ = '2.9.1'\n"
@@ -106,6 +116,19 @@ def container_states(pod: dict[str, Any]) -> dict[str, dict[str, Any]]:
     status = pod["status"]
     both = [*status.get("initContainerStatuses", []), *status["containerStatuses"]]
     return {container["name"]: container for container in both}
+
+
+def complaints_of_the_roles(cluster: Cluster) -> list[str]:
+    """Lines in the logs of webhook and controller that should not be there."""
+    logs = logs_of(cluster, NAMESPACE, "app.kubernetes.io/component in (webhook, controller)")
+    assert logs, "nothing was logged, so nothing was looked at"
+    return [line for line in logs.splitlines() if COMPLAINT.search(line)]
+
+
+def wait_until_reported(team: Team, *, nvml: bool) -> None:
+    """Until the policy's status tells of every running pod what its sidecar could read."""
+    reason = "Measured" if nvml else "Unreadable"
+    team.until("get", "gmp", "training", "-o", "yaml", until=f"reason: {reason}\n")
 
 
 def logs_of(cluster: Cluster, namespace: str, selector: str) -> str:
