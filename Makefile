@@ -1,5 +1,5 @@
 # Two commands for everybody: `make demo` and `make test`. Both do their own set-up.
-.PHONY: help setup demo test verify bench generate
+.PHONY: help setup demo test verify bench generate image
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -12,7 +12,8 @@ setup: ## virtual environment, control plane, .venv/bin/kubectl-gpumem
 demo: setup ## the product on a real control plane, in half a minute (KEEP=1 leaves it running)
 	@$(PY) -m devcluster.demo $(if $(KEEP),--keep)
 
-test: setup ## all tests
+test: setup ## all tests; as root also those on a real node, whose programs are built first
+	@$(PY) -m devcluster.node
 	@$(PY) -m pytest $(ARGS)
 
 verify: setup ## generated files, style, types, imports, chart and tests; lists every failure
@@ -20,6 +21,9 @@ verify: setup ## generated files, style, types, imports, chart and tests; lists 
 
 bench: setup ## the figures of the README, as ratios measured in one run (about three minutes)
 	@$(PY) -m bench $(ARGS)
+
+image: ## both images, with docker, podman or buildah (BASE names another base image)
+	@bash scripts/image.sh
 
 generate: setup ## CRDs, chart parts and reference pages from the models
 	@$(PY) -m gpumem_operator.cli.generate
