@@ -64,5 +64,5 @@ def reviews(webhook: Installation) -> float:
 
 def complaints(webhook: Installation) -> list[str]:
     """Lines of the webhook's log that tell of rights that it lacks, or of mistakes."""
-    bad = re.compile(r"\b403\b|forbidden|traceback", re.IGNORECASE)
+    bad = re.compile(r"(?<!,)\b403\b|forbidden|traceback", re.IGNORECASE)
     return [line for line in webhook.webhook_log.read_text().splitlines() if bad.search(line)]

@@ -20,8 +20,7 @@ PROCESSES_NOT_SHARED: Final = "ProcessesNotShared"
 
 def sidecar_view(pod: MeasuredPod, picture: Picture) -> PodUse:
     """What the pod holds."""
-    own = [process for process in picture.processes if process.pod_uid == pod.uid]
-    rows = rows_of(by_pod({pod.uid: pod}, own).get(pod.uid, {}))
+    rows = rows_of(by_pod({pod.uid: pod}, picture.processes).get(pod.uid, {}))
     for container in pod.containers:
         seen = sum(name == container.name for name, _ in rows)
         reason = _why_unseen(pod, container, picture, seen=seen)
@@ -30,7 +29,7 @@ def sidecar_view(pod: MeasuredPod, picture: Picture) -> PodUse:
             rows[place] = GpuUse(*place, Amount(None, reason))
         elif not seen:
             rows[place] = GpuUse(*place, Amount(0))
-    claimed = any(process.shim for process in own)
+    claimed = any(process.shim for row in rows.values() for process in row.processes)
     return PodUse(pod, in_order(rows), "Shim" if claimed else "Sidecar")
 
 
