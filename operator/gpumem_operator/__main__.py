@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gpumem_operator.api.values import Values
+from gpumem_operator.kube import decoding
 from gpumem_operator.settings import Flags, SettingsError, load_values
 
 ROLES = ("webhook", "controller")
@@ -17,6 +18,7 @@ ROLES = ("webhook", "controller")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one role until SIGTERM; the exit status is 2 where flags or settings are wrong."""
+    decoding.install()
     parser = _parser()
     options = parser.parse_args(arguments)
     flags = _flags(options)

@@ -7,6 +7,7 @@ profile, the policy's default, a whole GPU.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from gpumem_operator import names
 from gpumem_operator.api.pods import ContainerFacts, PodFacts, Source
@@ -134,6 +135,9 @@ def _implied(
     return Declaration(container, "WholeGPU", None)
 
 
+_MOST_FAULTS: Final = 20
+
+
 def _annotations(facts: PodFacts) -> tuple[dict[str, Annotated], list[Violation]]:
     """Limits by container, from the pod's annotations; the container's own one wins."""
     limits: dict[str, Annotated] = {}
@@ -143,6 +147,9 @@ def _annotations(facts: PodFacts) -> tuple[dict[str, Annotated], list[Violation]
     for key in sorted(facts.annotations, key=len):
         if key != names.LIMIT_ANNOTATION and not key.startswith(prefix):
             continue
+        if len(violations) > _MOST_FAULTS:
+            # A pod may carry thousands of them, and a refusal shows ten.
+            break
         path = f'metadata.annotations["{key}"]'
         try:
             amount = parse_bytes(facts.annotations[key])

@@ -32,12 +32,10 @@ class PodSettings:
     def of(facts: PodFacts, decider: Decider, values: Values) -> "PodSettings":
         spec = decider.spec
         monitoring = spec.monitoring.mode or values.monitoring.mode if spec else "None"
-        monitored = monitoring == "Sidecar" and not facts.windows
+        bare = facts.windows or facts.mirror
+        monitored = monitoring == "Sidecar" and not bare
         shimmed = (
-            decider.active
-            and spec is not None
-            and spec.injection.shim == "Enabled"
-            and not facts.windows
+            decider.active and spec is not None and spec.injection.shim == "Enabled" and not bare
         )
         processes, violations = _processes_per_gpu(facts)
         shared = facts.share_process_namespace is not False and not facts.host_pid

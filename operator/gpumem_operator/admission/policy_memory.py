@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gpumem_operator.api import conditions
 from gpumem_operator.api.measure import Measure, settled, used_of
-from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.transitions import Finding
 from gpumem_operator.reports.reasons import EXPLANATIONS, count
 
@@ -25,7 +25,7 @@ class PodMemory:
 
 def memory(pods: Sequence[PodMemory], current: Mapping[str, Any]) -> dict[str, Any]:
     """`status.memory`; `current` is what is stored. None takes a field away."""
-    declared = sum(pod.declared_bytes or 0 for pod in pods)
+    declared = add_bytes(pod.declared_bytes or 0 for pod in pods)
     used = settled(used_of([pod.measure for pod in pods]), current.get("usedBytes"))
     return {
         "declaredBytes": declared,

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gpumem_operator.api.quantity import add_bytes
+
 _WORTH_A_WRITE: Final = 100
 """A stored sum stands until it is off by more than one part in so many."""
 
@@ -33,7 +35,7 @@ NOT_MEASURED: Final = Measure(None, "NotMeasured", True, "unknown")
 def used_of(measures: Sequence[Measure]) -> int | None:
     """The sum of what is known; None where something runs and nothing of it is known."""
     known = [measure.used_bytes for measure in measures if measure.used_bytes is not None]
-    return None if not known and any(m.missing for m in measures) else sum(known)
+    return None if not known and any(m.missing for m in measures) else add_bytes(known)
 
 
 def settled(used: int | None, stored: int | None) -> int | None:

@@ -22,6 +22,10 @@ KINDS: Final[tuple[ContainerKind, ...]] = ("initContainers", "containers", "ephe
 Source = Literal["Resource", "Annotation", "Profile", "Policy", "WholeGPU"]
 """Where a container's limit comes from, in the order in which it is looked for."""
 
+MOST_GPUS: Final = 4096
+"""In one container under one resource name. Larger counts are faults: no sum may leave int64."""
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+"""The kubelet's picture of a static pod: it runs already, and no token may be added to it."""
 NO_DEVICES: Final = frozenset({"void", "none"})
 """Values of NVIDIA_VISIBLE_DEVICES that give a container no GPU."""
 
@@ -96,6 +100,8 @@ class PodFacts:
     host_pid: bool
     host_network: bool
     windows: bool
+    mirror: bool
+    """The picture of a static pod, which runs whatever is written here."""
     node_name: str
     share_process_namespace: bool | None
     read_only_volumes: frozenset[str]
@@ -130,6 +136,7 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
         host_pid=bool(spec.get("hostPID")),
         host_network=bool(spec.get("hostNetwork")),
         windows=(spec.get("os") or {}).get("name") == "windows",
+        mirror=MIRROR_ANNOTATION in (metadata.get("annotations") or {}),
         node_name=spec.get("nodeName") or "",
         share_process_namespace=spec.get("shareProcessNamespace"),
         read_only_volumes=frozenset(
@@ -168,10 +175,14 @@ def _asks_for_gpu(raw: Mapping[str, Any], memory_resource: str) -> bool:
 
 
 def is_handled(pod: Mapping[str, Any]) -> bool:
-    """Whether admission wrote a frozen declaration into any container of the pod."""
+    """Whether admission wrote a frozen declaration into any container of the pod.
+
+    Ephemeral containers do not count: they are added later, by whoever may, and get none.
+    """
     return any(
         entry.get("name") == names.LIMIT_SOURCE_ENV
-        for _, _, raw in _each_container(pod.get("spec") or {})
+        for kind, _, raw in _each_container(pod.get("spec") or {})
+        if kind != "ephemeralContainers"
         for entry in raw.get("env") or ()
     )
 
@@ -231,7 +242,12 @@ def _container(
         if not gpu:
             memory = amount
         elif amount:
-            gpus.append(GpuRequest(resource, amount, profile_bytes(resource)))
+            if amount > MOST_GPUS:
+                text = f"{amount} GPUs are more than a node can have ({MOST_GPUS})"
+                violations.append(
+                    Violation(f'spec.{kind}[{name}].resources.limits["{resource}"]', text)
+                )
+            gpus.append(GpuRequest(resource, min(amount, MOST_GPUS), profile_bytes(resource)))
     return ContainerFacts(
         kind=kind,
         index=index,

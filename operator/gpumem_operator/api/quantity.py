@@ -5,6 +5,7 @@ zero or not whole is an error with a message for people, never a rounded number.
 """
 
 import re
+from collections.abc import Iterable
 from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Final
@@ -96,6 +97,11 @@ def show_bytes(amount: int) -> str:
         (entry for entry in _BINARY.items() if entry[1] <= amount), key=lambda entry: entry[1]
     )
     return f"{amount / unit:.1f}{suffix}"
+
+
+def add_bytes(amounts: Iterable[int]) -> int:
+    """The sum, or the largest quantity: a status can hold nothing above it."""
+    return min(sum(amounts), LARGEST_BYTES)
 
 
 def floor_to_mib(amount: int) -> int:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+MOST_CONDITIONS: Final = 16
+"""As many as the definition allows; of foreign ones only so many are kept."""
 _LONGEST_MESSAGE: Final = 32768
 """Of a condition, by the schema of both kinds."""
 
@@ -41,4 +43,8 @@ def renew_conditions(
             "lastTransitionTime": (old.get("lastTransitionTime") if unchanged else None) or now,
             "observedGeneration": generation,
         }
-    return list(stored.values())
+    ours = {finding.type for finding in findings}
+    room = MOST_CONDITIONS - len(ours)
+    foreign = [condition for kind, condition in stored.items() if kind not in ours]
+    kept = {str(condition["type"]) for condition in foreign[: max(room, 0)]}
+    return [condition for kind, condition in stored.items() if kind in ours or kind in kept]

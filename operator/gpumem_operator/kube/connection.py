@@ -59,7 +59,14 @@ def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     Raises ssl.SSLError where they are broken or do not belong together.
     """
     with ExitStack() as files:
-        context.load_cert_chain(_in_memory(files, certificate), _in_memory(files, key))
+        context.load_cert_chain(
+            _in_memory(files, certificate), _in_memory(files, key), password=_no_passphrase
+        )
+
+
+def _no_passphrase() -> str:
+    """OpenSSL would ask at the terminal, and wait there."""
+    raise ValueError("the key is encrypted, and nobody can give its passphrase here")
 
 
 def _in_memory(files: ExitStack, content: bytes) -> str:

@@ -31,7 +31,7 @@ class ServingCertificate:
             return True
         try:
             expiry = try_pair(certificate, key)
-        except (ValueError, ssl.SSLError) as error:
+        except (ValueError, OSError) as error:  # ssl.SSLError is an OSError
             kept = "the one before is served on" if self._pair else "there is none to serve"
             _LOG.error("The certificate in %s is unusable, %s: %s", origin, kept, error)
             self.failed()

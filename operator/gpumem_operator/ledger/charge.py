@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.api.pods import ContainerFacts, PodFacts, Source, env_value, gather
-from gpumem_operator.api.quantity import floor_to_mib, whole_number
+from gpumem_operator.api.quantity import LARGEST_BYTES, floor_to_mib, whole_number
 from gpumem_operator.api.tenant import Quota
 from gpumem_operator.api.values import Values
 
@@ -152,7 +152,7 @@ def effective_bytes(charges: Iterable[tuple[ContainerFacts, int | None]]) -> int
             sidecars += amount
         elif container.kind == "initContainers":
             largest_step = max(largest_step, sidecars + amount)
-    return max(running + sidecars, largest_step)
+    return min(max(running + sidecars, largest_step), LARGEST_BYTES)
 
 
 def is_charged(pod: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gpumem_operator.api import conditions
 from gpumem_operator.api.measure import NOT_MEASURED, Measure, settled, used_of
-from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.transitions import Finding, renew_conditions
 
@@ -33,7 +33,7 @@ def tenant_status(
     takes a field away. `now` is RFC 3339 in UTC.
     """
     unreadable = tenant.spec is None
-    charged = None if unreadable else sum(pod.charged_bytes or 0 for pod in pods)
+    charged = None if unreadable else add_bytes(pod.charged_bytes or 0 for pod in pods)
     findings = [_ready(tenant), _within_quota(tenant, pods)]
     return {
         "observedGeneration": tenant.generation,
@@ -104,7 +104,7 @@ def _within_quota(tenant: TenantRecord, pods: tuple[ChargedPod, ...]) -> Finding
             "The stored spec can not be read.",
         )
     limit = tenant.spec.quota.limit_bytes
-    charged = sum(pod.charged_bytes or 0 for pod in pods)
+    charged = add_bytes(pod.charged_bytes or 0 for pod in pods)
     if charged > limit:
         return Finding(
             conditions.WITHIN_QUOTA,

@@ -122,7 +122,7 @@ class TestMps:
         assert self.mps_with(value) == expected
 
     def test_a_container_with_very_many_gpus_gets_a_bounded_list(self) -> None:
-        raw = pod(container(gpus=10**9, memory="7Ei"))
+        raw = pod(container(gpus=4096, memory="7Ei"))
         verdict = review(raw, policy())
         assert verdict.refusal is None
         value = variables(admitted(raw, policy()))[MPS] or ""
