@@ -16,6 +16,7 @@ step "style" .venv/bin/ruff check .
 step "format" .venv/bin/ruff format --check .
 step "types" .venv/bin/mypy
 step "import directions" .venv/bin/lint-imports
+step "what tests on a real node need" .venv/bin/python -m devcluster.node
 step "tests" .venv/bin/python -m pytest
 
 if ((${#failed[@]})); then

@@ -56,12 +56,15 @@ def product_archives() -> list[Path]:
             say("building the images (a minute or two)")
             base = os.environ.get("BASE") or _python_base()
             _drop_older(folder.parent)
+            before = _tagged_images()
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 ready = Path(scratch) / "ready"
                 ready.mkdir()
                 variables = {"BASE": base, "ARCHIVES": str(ready)}
                 _run([REPOSITORY / "scripts" / "image.sh"], variables)
                 ready.rename(folder)
+            for image in before - _tagged_images():
+                _output(["buildah", "rmi", image])
     return sorted(folder.glob("*.tar"))
 
 
@@ -123,9 +126,19 @@ def _drop_older(folder: Path) -> None:
             shutil.rmtree(old)
 
 
+def _tagged_images() -> set[str]:
+    """Ids of the product's images in buildah's storage, where each build would add half a GiB."""
+    names = "reference=*/gpumemory/gpu-memory-*"
+    return set(_output(["buildah", "images", "--quiet", "--filter", names]).split())
+
+
 def _output(command: Sequence[str]) -> str:
+    """What a command prints; nothing where it fails or is not there."""
     environment = {**os.environ, "PATH": search_path()}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    except FileNotFoundError:
+        return ""
     return done.stdout.strip()
 
 
