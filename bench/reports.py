@@ -71,12 +71,25 @@ async def _measure(cluster: Cluster, operator: Installation, count: int) -> list
         ca = b64decode((await api.get(path))["data"]["ca.crt"]).decode()
     context = ssl.create_default_context(cadata=ca)
     url = f"https://127.0.0.1:{operator.report_ports[0]}/v1/reports"
+    await _until_it_listens(operator.report_ports[0])
     (pid,) = operator.controller_pids
     await _send(url, context, pods, numbers=range(1))
     return [
         await _timed("connection kept", pid, url, context, pods=pods, numbers=range(1, 11)),
         await _timed("new connection", pid, url, None, pods=pods, numbers=range(11, 13), ca=ca),
     ]
+
+
+async def _until_it_listens(port: int) -> None:
+    """A controller is ready before it leads, and takes reports in only when it does."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionRefusedError:
+            await asyncio.sleep(0.1)
+        else:
+            writer.close()
+            return
 
 
 async def _pods(api: Api, count: int) -> list[Pod]:
