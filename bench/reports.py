@@ -63,6 +63,8 @@ def measure(cluster: Cluster, operator: Installation, *, quick: bool = False) ->
 
 
 async def _measure(cluster: Cluster, operator: Installation, count: int) -> list[Rate]:
+    # It listens once it has a certificate, so the Secret with the CA is filled by then.
+    await _until_it_listens(operator.report_ports[0])
     async with connect(cluster.kubeconfig) as api:
         await api.create("/api/v1/namespaces", _object("Namespace", NAMESPACE))
         pods = await _pods(api, count)
@@ -71,7 +73,6 @@ async def _measure(cluster: Cluster, operator: Installation, count: int) -> list
         ca = b64decode((await api.get(path))["data"]["ca.crt"]).decode()
     context = ssl.create_default_context(cadata=ca)
     url = f"https://127.0.0.1:{operator.report_ports[0]}/v1/reports"
-    await _until_it_listens(operator.report_ports[0])
     (pid,) = operator.controller_pids
     await _send(url, context, pods, numbers=range(1))
     return [
