@@ -11,9 +11,6 @@ import pytest
 
 from shimmed import SIDECAR, Shimmed, interpreters
 
-MOST_MILLISECONDS = 2.0
-STARTS = 100
-
 
 @pytest.mark.parametrize("version", interpreters())
 def test_the_images_own_customizations_run_as_before(tmp_path: Path, version: str) -> None:
@@ -156,23 +153,15 @@ def test_half_a_shim_harms_nobody(container: Shimmed, broken: str) -> None:
     assert (result.stdout, result.stderr) == ("2.9.0\n", "")
 
 
-def test_it_costs_little_where_no_framework_is(container: Shimmed) -> None:
+def test_it_imports_nothing_that_costs_where_no_framework_is(container: Shimmed) -> None:
     code = (
-        "import sys, time, os\n"
-        "begin = time.process_time()\n"
+        "import sys\n"
         "import sitecustomize, usercustomize\n"
-        "print((time.process_time() - begin) * 1000)\n"
-        "assert not {'json', 'typing', 'gpumem_shim.state'} & set(sys.modules)\n"
+        "dear = {'json', 'typing', 're', 'threading', 'gpumem_shim.state'}\n"
+        "print(sorted(dear & set(sys.modules)))\n"
     )
-    # The least of many is what it costs; everything above is what else the machine did meanwhile.
-    costs = []
-    for _ in range(STARTS):
-        result = container.start(code, "-S")
-        assert result.stderr == ""
-        costs.append(float(result.stdout))
-        if costs[-1] <= MOST_MILLISECONDS:
-            return
-    pytest.fail(f"the shim costs {min(costs):.1f} ms at every start")
+    result = container.start(code, "-S")
+    assert (result.stdout, result.stderr) == ("[]\n", "")
 
 
 def test_the_source_of_the_shim_is_what_is_installed(container: Shimmed) -> None:
