@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from gpumem_operator.api.transitions import MOST_CONDITIONS, Finding, renew_conditions
+from gpumem_operator.api.conditions import MOST_CONDITIONS
+from gpumem_operator.api.transitions import Finding, renew_conditions
 
 
 def test_foreign_conditions_never_keep_ours_out() -> None:

@@ -26,6 +26,20 @@ class Condition(Model):
     """Generation of the spec that the condition describes."""
 
 
+MOST_CONDITIONS: Final = 16
+Conditions = Annotated[
+    list[Condition],
+    Field(
+        max_length=MOST_CONDITIONS,
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        },
+    ),
+]
+"""The list of conditions of a status: one for each type."""
+
+
 READY: Final = "Ready"
 """Policy and tenant: the spec is read and applied to new pods."""
 SHADOWED: Final = "Shadowed"

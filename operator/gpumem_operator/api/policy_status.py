@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gpumem_operator.api.conditions import Condition
+from gpumem_operator.api.conditions import Conditions
 from gpumem_operator.api.model import Model, Name
 from gpumem_operator.api.scaling import ScalingTargetStatus
 
@@ -88,16 +88,7 @@ class PolicyStatus(Model):
 
     observed_generation: int | None = None
     """Generation of the spec that this status describes."""
-    conditions: Annotated[
-        list[Condition],
-        Field(
-            max_length=16,
-            json_schema_extra={
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["type"],
-            },
-        ),
-    ] = []
+    conditions: Conditions = []
     """Ready, Shadowed, MeasurementUnavailable, Overuse, ScalingActive."""
     pods: PodCounts | None = None
     """Pods that the policy decides for."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gpumem_operator.api.conditions import Condition
+from gpumem_operator.api.conditions import Conditions
 from gpumem_operator.api.model import Bytes, Model, Name, PositiveBytes
 from gpumem_operator.api.policy import DefaultPolicySpec
 from gpumem_operator.api.selector import LabelSelector
@@ -95,16 +95,7 @@ class TenantStatus(Model):
 
     observed_generation: int | None = None
     """Generation of the spec that this status describes."""
-    conditions: Annotated[
-        list[Condition],
-        Field(
-            max_length=16,
-            json_schema_extra={
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["type"],
-            },
-        ),
-    ] = []
+    conditions: Conditions = []
     """Ready, WithinQuota, UsingMoreThanCharged."""
     epoch: int | None = None
     """Raised by each new leader; a writer that reads a higher one than its own stops."""

@@ -1,11 +1,11 @@
 """New conditions from old ones: lastTransitionTime moves only when the status does."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-MOST_CONDITIONS: Final = 16
-"""As many as the definition allows; of foreign ones only so many are kept."""
+from gpumem_operator.api.conditions import MOST_CONDITIONS
+
 _LONGEST_MESSAGE: Final = 32768
 """Of a condition, by the schema of both kinds."""
 
@@ -22,14 +22,15 @@ class Finding:
 
 def renew_conditions(
     current: Iterable[Mapping[str, Any]],
-    findings: Iterable[Finding],
+    findings: Sequence[Finding],
     *,
     generation: int,
     now: str,
 ) -> list[dict[str, Any]]:
     """The conditions to store, as raw objects: those that were there in their order, then new ones.
 
-    Conditions that no finding is about stay as they are. `now` is RFC 3339 in UTC.
+    Conditions that no finding is about stay as they are, as far as there is room. `now` is RFC 3339
+    in UTC.
     """
     stored = {str(condition.get("type")): dict(condition) for condition in current}
     for finding in findings:

@@ -30,7 +30,6 @@ Reason = Literal[
     "Timeout",  # NVML did not answer in time
     "NotSupported",
     "NVMLError",
-    "ProcessesNotShared",  # the sender shares its PID namespace with no other container
     "NotAttributed",  # the process is in no container that the sender can name
 ]
 
