@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from dataclasses import dataclass, field
 from json import dumps
 
 TYPE_CHECKING = False
@@ -16,18 +17,63 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 LONGEST_VERSION = 64
+NOT_STARTED = "NotStarted"
+"""The framework has not used a GPU yet; what caps it is waiting for that."""
 
-_frameworks: dict[str, str | None] = {}
+
+@dataclass
+class Framework:
+    """A framework that was imported, and what became of its cap."""
+
+    version: str | None = None
+    caps: dict[str, int] = field(default_factory=dict)
+    """Bytes by UUID of the GPU or MIG instance."""
+    not_capped: str | None = NOT_STARTED
+    """Why it has no cap on the GPUs that `caps` does not have; one word in CamelCase."""
+    cap_hits: int | None = None
+    """Allocations so far that failed on a cap; None is unknown."""
+    reclaim: str | None = None
+    """Supported or Unsupported: giving cached memory back."""
+
+
+@dataclass
+class Held:
+    """What the process holds on one GPU; None is unknown."""
+
+    bytes: int | None
+    outside_bytes: int | None
+    """Beside the allocators of all frameworks."""
+
+
+@dataclass
+class Reclaimed:
+    """What became of the last order to give cached memory back."""
+
+    id: str
+    result: str
+    bytes: int | None = None
+
+
+@dataclass
+class State:
+    """All that is told, beside what names the process."""
+
+    frameworks: dict[str, Framework] = field(default_factory=dict)
+    gpus: dict[str, Held] = field(default_factory=dict)
+    reclaimed: Reclaimed | None = None
+
+
+own = State()
 _lock = allocate_lock()
 
 
 def record(framework: str, module: ModuleType) -> None:
     """Note that `framework` was imported, and write the file. Raises OSError where it can not."""
-    if not _frameworks:
+    if not own.frameworks:
         os.register_at_fork(after_in_child=_after_fork)
     # In one piece, so that of two threads the later one writes all that is known.
     with _lock:
-        _frameworks[framework] = _version(module)
+        own.frameworks[framework] = Framework(_version(module))
         write()
 
 
@@ -56,26 +102,38 @@ def write() -> None:
     start = start_time()
     _make_folder(folder)
     _remove_leftovers(folder)
-    text = dumps(describe(container, pid, start), indent=2) + "\n"
+    names = {"schemaVersion": SCHEMA_VERSION, "pid": pid, "startTime": start}
+    text = dumps({**names, "container": container, **describe(own)}, indent=2) + "\n"
     _replace(os.path.join(folder, f"{pid}-{start}.json"), text.encode())
 
 
-def describe(container: str, pid: int, start: int) -> dict[str, object]:
-    """The content of the file. Unknown is null, and `applied: null` says that nothing is capped."""
-    frameworks = sorted(_frameworks.items())
+def describe(state: State) -> dict[str, object]:
+    """The content of the file behind the names. Unknown is null."""
     return {
-        "schemaVersion": SCHEMA_VERSION,
-        "pid": pid,
-        "startTime": start,
-        "container": container,
-        "frameworks": [{"name": name, "version": version} for name, version in frameworks],
-        "limitBytes": _limit_bytes(),
-        "applied": None,
+        "limitBytes": _number("GPUMEM_LIMIT_BYTES"),
+        "contextReserveBytes": _number("GPUMEM_CONTEXT_RESERVE_BYTES"),
+        "processesPerGpu": _number("GPUMEM_PROCESSES_PER_GPU") or 1,
+        "frameworks": [
+            {
+                "name": name,
+                "version": one.version,
+                "caps": [{"gpu": gpu, "capBytes": cap} for gpu, cap in sorted(one.caps.items())],
+                "notCapped": one.not_capped,
+                "capHits": one.cap_hits,
+                "reclaim": one.reclaim,
+            }
+            for name, one in sorted(state.frameworks.items())
+        ],
+        "gpus": [
+            {"uuid": gpu, "bytes": held.bytes, "outsideBytes": held.outside_bytes}
+            for gpu, held in sorted(state.gpus.items())
+        ],
+        "reclaimed": state.reclaimed and vars(state.reclaimed),
     }
 
 
-def _limit_bytes() -> int | None:
-    text = os.environ.get("GPUMEM_LIMIT_BYTES", "")
+def _number(variable: str) -> int | None:
+    text = os.environ.get(variable, "")
     return int(text) if text.isdecimal() else None
 
 

@@ -112,7 +112,7 @@ def _process(
         unknown=unknown if claim is None else None,
         source="NVML" if claim is None else "Shim",
         mps=listed.mps,
-        shim=state.shim if state else None,
+        shim=state.shim.on(card.uuid) if state else None,
     )
 
 
@@ -140,7 +140,7 @@ def _claimed(found: Surroundings, unknown: Reason) -> Iterator[Process]:
         if not state.measured:
             yield common._replace(unknown=unknown)
         for gpu, amount in state.measured:
-            yield common._replace(gpu=gpu, bytes=amount)
+            yield common._replace(gpu=gpu, bytes=amount, shim=state.shim.on(gpu))
 
 
 def _with_names(processes: tuple[Process, ...]) -> Iterator[Process]:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from gpumem_sidecar.reading import Reason
 
 
+class Cap(NamedTuple):
+    """The most that a framework's allocator may hold on a GPU or MIG instance."""
+
+    gpu: str
+    cap_bytes: int
+
+
 class Framework(NamedTuple):
-    """A framework that a process has imported."""
+    """A framework that a process has imported, and what became of its cap."""
 
     name: str
     version: str | None
+    caps: tuple[Cap, ...] = ()
+    not_capped: str | None = None
+    """Why it has no cap on the GPUs that `caps` does not list."""
+    cap_hits: int | None = None
+    """Allocations so far that failed on a cap; None is unknown."""
+    reclaim: str | None = None
 
 
 class Shim(NamedTuple):
@@ -20,7 +32,19 @@ class Shim(NamedTuple):
 
     frameworks: tuple[Framework, ...] = ()
     limit_bytes: int | None = None
-    applied: Mapping[str, str] | None = None
+    context_reserve_bytes: int | None = None
+    processes_per_gpu: int | None = None
+    outside: tuple[tuple[str, int], ...] = ()
+    """Bytes beside all allocators by GPU, where the process could measure them."""
+
+    def on(self, gpu: str) -> Shim:
+        """What of it is about one GPU."""
+        frameworks = (
+            one._replace(caps=tuple(cap for cap in one.caps if cap.gpu == gpu))
+            for one in self.frameworks
+        )
+        outside = tuple(pair for pair in self.outside if pair[0] == gpu)
+        return self._replace(frameworks=tuple(frameworks), outside=outside)
 
 
 class Gpu(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpumem_sidecar.attribution import Sender
-from gpumem_sidecar.picture import Assignment, Gpu, Picture, Process, Shim
+from gpumem_sidecar.picture import Assignment, Framework, Gpu, Picture, Process, Shim
 
 SCHEMA_VERSION = 1
 MOST_GPUS = 256
@@ -82,16 +82,25 @@ def differs(before: Picture, now: Picture) -> bool:
 
 
 def _without_amounts(picture: Picture) -> Picture:
-    """Amounts become 0, unknown ones stay None."""
+    """Amounts become 0, unknown ones stay None. What of a claim moves by itself is left out: it
+    travels with the next report."""
     return picture._replace(
         gpus=tuple(
             gpu._replace(used_bytes=None if gpu.used_bytes is None else 0) for gpu in picture.gpus
         ),
         processes=tuple(
-            process._replace(bytes=None if process.bytes is None else 0)
+            process._replace(
+                bytes=None if process.bytes is None else 0,
+                shim=process.shim and _without_counts(process.shim),
+            )
             for process in picture.processes
         ),
     )
+
+
+def _without_counts(shim: Shim) -> Shim:
+    frameworks = (one._replace(cap_hits=None) for one in shim.frameworks)
+    return shim._replace(frameworks=tuple(frameworks), outside=())
 
 
 def _amounts(picture: Picture) -> list[int]:
@@ -149,9 +158,22 @@ def _process(process: Process) -> dict[str, Any]:
 
 def _shim(shim: Shim) -> dict[str, Any]:
     return {
-        "frameworks": [one._asdict() for one in shim.frameworks],
+        "frameworks": [_framework(one) for one in shim.frameworks],
         "limitBytes": shim.limit_bytes,
-        "applied": None if shim.applied is None else dict(shim.applied),
+        "contextReserveBytes": shim.context_reserve_bytes,
+        "processesPerGpu": shim.processes_per_gpu,
+        "outside": [{"gpu": gpu, "bytes": amount} for gpu, amount in shim.outside],
+    }
+
+
+def _framework(framework: Framework) -> dict[str, Any]:
+    return {
+        "name": framework.name,
+        "version": framework.version,
+        "caps": [{"gpu": cap.gpu, "capBytes": cap.cap_bytes} for cap in framework.caps],
+        "notCapped": framework.not_capped,
+        "capHits": framework.cap_hits,
+        "reclaim": framework.reclaim,
     }
 
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gpumem_sidecar.picture import Framework, Shim
+from gpumem_sidecar.picture import Cap, Framework, Shim
 
 SCHEMA_VERSION = 1
 LONGEST_TEXT = 253
 MOST_ENTRIES = 16
 MOST_GPUS = 256
 LARGEST = 2**63 - 1
+LONGEST_ID = 253
 _UUID = re.compile(r"[A-Za-z0-9._:/-]{1,96}")
+_WORD = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
 
 class Key(NamedTuple):
@@ -30,6 +32,14 @@ class Key(NamedTuple):
     start_time: int
 
 
+class Reclaimed(NamedTuple):
+    """What became of the last order to give cached memory back."""
+
+    id: str
+    result: str
+    bytes: int | None = None
+
+
 class State(NamedTuple):
     """One file; `measured` has GPU or MIG UUIDs and the bytes that the process saw there."""
 
@@ -38,6 +48,7 @@ class State(NamedTuple):
     container: str
     shim: Shim
     measured: tuple[tuple[str, int], ...] = ()
+    reclaimed: Reclaimed | None = None
 
 
 def parse(content: bytes) -> State:
@@ -55,36 +66,52 @@ def parse(content: bytes) -> State:
     shim = Shim(
         tuple(_frameworks(raw.get("frameworks"))),
         _number(raw.get("limitBytes")),
-        _applied(raw.get("applied")),
+        _number(raw.get("contextReserveBytes")),
+        _number(raw.get("processesPerGpu")),
+        tuple(_on_gpus(raw.get("gpus"), "uuid", "outsideBytes")),
     )
-    return State(pid, start_time, container, shim, tuple(_measured(raw.get("gpus"))))
+    # A process that has nothing on a card does not list it: 0 is not a measurement.
+    held = tuple(pair for pair in _on_gpus(raw.get("gpus"), "uuid", "bytes") if pair[1])
+    return State(pid, start_time, container, shim, held, _reclaimed(raw.get("reclaimed")))
 
 
 def _frameworks(raw: object) -> Iterator[Framework]:
-    for entry in raw[:MOST_ENTRIES] if isinstance(raw, list) else ():
-        if isinstance(entry, dict) and isinstance(name := entry.get("name"), str):
+    for entry in _objects(raw, MOST_ENTRIES):
+        if isinstance(name := entry.get("name"), str):
             version = entry.get("version")
-            yield Framework(_text(name), _text(version) if isinstance(version, str) else None)
+            yield Framework(
+                _text(name),
+                _text(version) if isinstance(version, str) else None,
+                tuple(Cap(*pair) for pair in _on_gpus(entry.get("caps"), "gpu", "capBytes")),
+                _word(entry.get("notCapped")),
+                _number(entry.get("capHits")),
+                _word(entry.get("reclaim")),
+            )
 
 
-def _applied(raw: object) -> Mapping[str, str] | None:
-    if not isinstance(raw, dict):
+def _on_gpus(raw: object, key: str, amount: str) -> Iterator[tuple[str, int]]:
+    for entry in _objects(raw, MOST_GPUS):
+        uuid, number = entry.get(key), _number(entry.get(amount))
+        if isinstance(uuid, str) and _UUID.fullmatch(uuid) and number is not None:
+            yield uuid, number
+
+
+def _reclaimed(raw: object) -> Reclaimed | None:
+    if not isinstance(raw, dict) or not isinstance(order := raw.get("id"), str):
         return None
-    plain = [(_text(key), _text(str(value))) for key, value in raw.items() if _is_plain(value)]
-    return dict(plain[:MOST_ENTRIES])
+    result = _word(raw.get("result"))
+    if result is None or len(order) > LONGEST_ID:
+        return None
+    return Reclaimed(order, result, _number(raw.get("bytes")))
 
 
-def _measured(raw: object) -> Iterator[tuple[str, int]]:
-    for entry in raw[:MOST_GPUS] if isinstance(raw, list) else ():
-        if not isinstance(entry, dict) or not isinstance(uuid := entry.get("uuid"), str):
-            continue
-        # A process that has nothing on a card does not list it: 0 is not a measurement.
-        if (amount := _number(entry.get("bytes"))) and _UUID.fullmatch(uuid):
-            yield uuid, amount
+def _objects(raw: object, most: int) -> list[dict[str, Any]]:
+    entries = raw[:most] if isinstance(raw, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else None
 
 
 def _number(value: object) -> int | None:

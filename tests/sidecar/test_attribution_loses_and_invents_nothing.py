@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpumem_sidecar.attribution import Surroundings, Viewpoint, attribute
-from gpumem_sidecar.picture import Framework, Picture, Process, Shim
+from gpumem_sidecar.picture import Cap, Framework, Picture, Process, Shim
 from gpumem_sidecar.processes import Facts
 from gpumem_sidecar.reading import Card, Listed, Reading
 from gpumem_sidecar.shim_state import Key, State
@@ -138,7 +138,17 @@ def test_a_process_that_is_listed_with_nothing_is_unknown() -> None:
     ]
 
 
-TORCH = Shim((Framework("torch", "2.9.0"),), 8 * GIB, None)
+TORCH = Shim((Framework("torch", "2.9.0"),), 8 * GIB)
+
+
+def test_a_row_of_a_gpu_has_the_claims_about_that_gpu() -> None:
+    caps = (Cap("GPU-0", 7 * GIB), Cap("GPU-1", 5 * GIB))
+    shim = Shim((Framework("torch", "2.9.0", caps),), outside=(("GPU-0", 1), ("GPU-1", 2)))
+    picture = seen(
+        one_card(Listed(7, GIB)), cgroups={7: "0::/"}, states=(State(7, 5, "trainer", shim),)
+    )
+    [process] = picture.processes
+    assert process.shim == Shim((Framework("torch", "2.9.0", caps[:1]),), outside=(("GPU-0", 1),))
 
 
 def test_the_name_from_one_shim_is_that_of_the_whole_container() -> None:

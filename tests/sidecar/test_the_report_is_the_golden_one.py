@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from gpumem_operator.reports.report import Report
-from gpumem_sidecar.picture import Assignment, Framework, Gpu, Picture, Process, Shim
+from gpumem_sidecar.picture import Assignment, Cap, Framework, Gpu, Picture, Process, Shim
 from gpumem_sidecar.report import (
     MOST_PROCESSES,
     Acknowledgement,
@@ -38,7 +38,13 @@ PICTURE = Picture(
             "trainer",
             "containerd://" + "0123456789abcdef" * 4,
             HELD,
-            shim=Shim((Framework("torch", "2.9.0"),), 8589934592, None),
+            shim=Shim(
+                (Framework("torch", "2.9.0", (Cap(FIRST, 7516192768),), None, 2, "Supported"),),
+                8589934592,
+                1073741824,
+                1,
+                ((FIRST, 744488960),),
+            ),
         ),
         Process(3312, FIRST, unknown="NotAvailable"),
     ),
@@ -52,6 +58,14 @@ def test_a_full_report_is_the_golden_one() -> None:
     golden = json.loads(GOLDEN.read_text())
     message["processes"].sort(key=lambda process: process["pid"])
     assert message == golden
+
+
+def test_the_operator_reads_every_claim_in_it() -> None:
+    report = Report.model_validate_json(GOLDEN.read_bytes())
+    shim = report.processes[0].shim
+    assert shim is not None
+    written = json.loads(GOLDEN.read_text())["processes"][0]["shim"]
+    assert shim.model_dump(by_alias=True) == written
 
 
 def test_an_unchanged_report_has_no_picture() -> None:

@@ -14,6 +14,7 @@ import pytest
 from shimmed import Shimmed, interpreters
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "shim-state.json"
+GPU = "GPU-11111111-0000-0000-0000-000000000001"
 NOT_ROOT = "-dac_override,-dac_read_search,-fowner"
 
 
@@ -26,9 +27,22 @@ def state(container: Shimmed) -> dict[str, Any]:
 @pytest.mark.parametrize("version", interpreters())
 def test_the_file_is_the_golden_one_in_every_python(tmp_path: Path, version: str) -> None:
     container = Shimmed(tmp_path, interpreters()[version])
+    container.environment = {"GPUMEM_CONTEXT_RESERVE_BYTES": str(2**30)}
     container.module("torch", '__version__ = "2.9.0"\n')
+    container.module("cupy", '__version__ = "13.6.0"\n')
 
-    result = container.start("import torch, os; print(os.getpid(), open('/proc/self/stat').read())")
+    result = container.start(
+        "import cupy, torch\n"
+        "from gpumem_shim import state\n"
+        f"gpu = {GPU!r}\n"
+        "state.own.frameworks['cupy'].reclaim = 'Supported'\n"
+        "state.own.frameworks['torch'] = state.Framework(\n"
+        "    '2.9.0', {gpu: 7516192768}, None, 2, 'Supported')\n"
+        "state.own.gpus[gpu] = state.Held(7522484224, 744488960)\n"
+        "state.own.reclaimed = state.Reclaimed('a-1', 'Done', 2**30)\n"
+        "state.write()\n"
+        "import os; print(os.getpid(), open('/proc/self/stat').read())\n"
+    )
 
     assert (result.returncode, result.stderr) == (0, "")
     pid, _, after_command = result.stdout.partition(" ")
@@ -55,10 +69,10 @@ def test_frameworks_are_added_as_they_come(container: Shimmed) -> None:
 
     container.start("import jax, cupy")
 
-    assert state(container)["frameworks"] == [
-        {"name": "cupy", "version": None},
-        {"name": "jax", "version": "0.8"},
-        {"name": "torch", "version": "2.9.0"},
+    assert [(one["name"], one["version"]) for one in state(container)["frameworks"]] == [
+        ("cupy", None),
+        ("jax", "0.8"),
+        ("torch", "2.9.0"),
     ]
 
 

@@ -12,11 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumem_sidecar.picture import Framework, Shim
+from gpumem_operator.reports.report import Report
+from gpumem_sidecar.picture import Cap, Framework, Picture, Process, Shim
+from gpumem_sidecar.report import Header, encode, full
 from gpumem_sidecar.run_folder import LARGEST_FILE, MOST_FILES, RunFolder
-from gpumem_sidecar.shim_state import LARGEST, State, parse
+from gpumem_sidecar.shim_state import LARGEST, Reclaimed, State, parse
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "shim-state.json"
+
+
+GPU = "GPU-11111111-0000-0000-0000-000000000001"
+GIB = 2**30
 
 
 def content(**changes: Any) -> bytes:
@@ -37,8 +43,11 @@ def run(container: Path) -> RunFolder:
 
 def test_what_the_shim_writes_is_read(container: Path, run: RunFolder) -> None:
     (container / "4711-123456.json").write_bytes(GOLDEN.read_bytes())
-    claim = Shim((Framework("torch", "2.9.0"),), 8589934592, None)
-    assert run.states() == [State(4711, 123456, "main", claim)]
+    torch = Framework("torch", "2.9.0", (Cap(GPU, 7 * GIB),), None, 2, "Supported")
+    cupy = Framework("cupy", "13.6.0", (), "NotStarted", None, "Supported")
+    claim = Shim((cupy, torch), 8 * GIB, GIB, 1, ((GPU, 744488960),))
+    done = Reclaimed("a-1", "Done", GIB)
+    assert run.states() == [State(4711, 123456, "main", claim, ((GPU, 7522484224),), done)]
     assert run.ignored == 0
 
 
@@ -190,7 +199,8 @@ def test_what_is_wrong_inside_is_dropped_and_the_rest_is_kept() -> None:
         content(
             frameworks=["torch", {"name": 7}, {"name": "jax\ud800\n" + "x" * 500, "version": 1}],
             limitBytes=LARGEST + 1,
-            applied={"fraction": "0.5", "nested": {}, "limit": 7},
+            processesPerGpu=-1,
+            reclaimed={"id": "a-1", "result": "Done\n"},
             gpus=[{"uuid": "GPU-1", "bytes": 5}, {"uuid": "GPU 2", "bytes": 5}, {"uuid": "GPU-3"}],
         )
     )
@@ -198,8 +208,21 @@ def test_what_is_wrong_inside_is_dropped_and_the_rest_is_kept() -> None:
     assert framework.name.startswith("jax??x")
     assert (len(framework.name), framework.version) == (253, None)
     assert state.shim.limit_bytes is None
-    assert state.shim.applied == {"fraction": "0.5", "limit": "7"}
+    assert (state.shim.processes_per_gpu, state.reclaimed) == (None, None)
     assert state.measured == (("GPU-1", 5),)
+
+
+def test_a_cap_that_is_no_amount_is_no_cap() -> None:
+    caps = [
+        {"gpu": "GPU-1", "capBytes": 5},
+        {"gpu": "GPU-2", "capBytes": -5},
+        {"gpu": "GPU 3", "capBytes": 5},
+        {"gpu": "GPU-4", "capBytes": True},
+        {"gpu": ["GPU-5"]},
+    ]
+    torch = {"name": "torch", "caps": caps, "notCapped": "no word", "capHits": "2", "reclaim": 1}
+    [framework] = parse(content(frameworks=[torch])).shim.frameworks
+    assert framework == Framework("torch", None, (Cap("GPU-1", 5),))
 
 
 JSON = st.recursive(
@@ -207,19 +230,23 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=10,
 )
+FRAMEWORK = st.dictionaries(
+    st.sampled_from(["name", "version", "caps", "notCapped", "capHits", "reclaim"]), JSON
+)
 FIELDS = st.dictionaries(
-    st.sampled_from(["frameworks", "limitBytes", "applied", "gpus", "container"]), JSON
+    st.sampled_from(["limitBytes", "contextReserveBytes", "gpus", "container", "reclaimed"]), JSON
 )
 
 
-@given(FIELDS)
-def test_whatever_a_file_says_becomes_a_claim_that_the_format_takes(fields: Any) -> None:
+@given(FIELDS, st.lists(FRAMEWORK, max_size=3))
+def test_whatever_a_file_says_becomes_a_claim_that_the_format_takes(
+    fields: Any, frameworks: Any
+) -> None:
     try:
-        state = parse(content(**fields))
+        state = parse(content(frameworks=frameworks, **fields))
     except ValueError:
         return
-    texts = [text for framework in state.shim.frameworks for text in framework if text]
-    texts += [text for pair in (state.shim.applied or {}).items() for text in pair]
-    assert all(len(text) <= 253 and text.isprintable() for text in texts)
-    assert state.shim.limit_bytes is None or 0 <= state.shim.limit_bytes < 2**63
+    process = Process(1, "GPU-1", bytes=1, shim=state.shim)
+    message = encode(full(Header("Sidecar", "first", 1), Picture(processes=(process,))))
+    assert Report.model_validate_json(message).processes[0].shim is not None
     assert all(0 < amount < 2**63 for _, amount in state.measured)

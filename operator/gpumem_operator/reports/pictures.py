@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from gpumem_operator.reports.report import Gpu, Process, Report
+from gpumem_operator.reports.report import Gpu, Process, Report, Shim
 
 SenderKind = Literal["NodeAgent", "Sidecar"]
 
@@ -53,6 +53,10 @@ class ProcessReading:
     amount: Amount
     shim: bool
     """Whether the amount is the workload's own claim, and not what NVML says."""
+    start_time: int | None = None
+    mps: bool = False
+    claim: Shim | None = None
+    """What the process says about its caps; its own word as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,9 @@ def _best(
             container_id=process.container_id,
             amount=Amount(process.bytes, process.unknown),
             shim=process.source == "Shim",
+            start_time=process.start_time,
+            mps=process.mps,
+            claim=process.shim,
         )
         key = (process.pid, process.gpu)
         if key not in found or _rank(reading) < _rank(found[key]):

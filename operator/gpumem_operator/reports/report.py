@@ -20,6 +20,8 @@ Amount = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Text = Annotated[str, Field(max_length=253)]
 Uuid = Annotated[str, Field(max_length=96, pattern=r"^[A-Za-z0-9._:/-]*$")]
 """Of a GPU or MIG instance; it becomes the label of a series."""
+Word = Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")]
+"""A reason that newer shims may add to; those known now are in `reasons.py`."""
 Reason = Literal[
     "NoNVMLInSidecar",  # NVML can not be loaded where the sender runs
     "HostPids",  # driver before 535.113.01: PIDs are not those of the sender's namespace
@@ -34,11 +36,33 @@ Reason = Literal[
 ]
 
 
+class Cap(Model):
+    """The most that a framework's allocator may hold on one GPU."""
+
+    gpu: Uuid
+    cap_bytes: Amount
+
+
+class Outside(Model):
+    """What a process holds on one GPU beside its frameworks' allocators."""
+
+    gpu: Uuid
+    bytes: Amount
+
+
 class Framework(Model):
-    """One framework that a process has imported."""
+    """One framework that a process has imported, and what became of its cap."""
 
     name: Text
     version: Text | None = None
+    caps: Annotated[list[Cap], Field(max_length=256)] = []
+    """Of the process's GPU; of all its GPUs where that one is not known."""
+    not_capped: Word | None = None
+    """Why it has no cap on the GPUs that `caps` does not list."""
+    cap_hits: Amount | None = None
+    """Allocations so far that failed on a cap; None is unknown."""
+    reclaim: Word | None = None
+    """Supported or Unsupported: whether the allocator can give cached memory back."""
 
 
 class Shim(Model):
@@ -46,7 +70,12 @@ class Shim(Model):
 
     frameworks: Annotated[list[Framework], Field(max_length=16)] = []
     limit_bytes: Amount | None = None
-    applied: Annotated[dict[Text, Text], Field(max_length=16)] | None = None
+    context_reserve_bytes: Amount | None = None
+    """What it kept beside its caps for everything that is in no allocator."""
+    processes_per_gpu: Amount | None = None
+    """By how many it divided the limit."""
+    outside: Annotated[list[Outside], Field(max_length=256)] = []
+    """Where it could measure it."""
 
 
 class Process(Model):
