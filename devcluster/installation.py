@@ -21,13 +21,12 @@ import yaml
 from devcluster.balancer import Balancer
 from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError
-from devcluster.pki import Authority
+from devcluster.provided import fill_seal, provide_certificate
 from devcluster.roleprocess import PROBE_SECONDS, READY_SECONDS, Role, free_ports
 
 CHART = Path(__file__).parent.parent / "charts" / "gpu-memory-operator"
 RELEASE = "gpu-memory-operator"
 NAMESPACE = "gpumem-system"
-PROVIDED_SECRET = "provided-webhook-cert"
 TOKEN_DURATION = "24h"
 
 Values = Mapping[str, Any]
@@ -174,8 +173,10 @@ class Installation:
         host = {"operator": {"deploy": False}, "webhook": {"url": self.webhook_url}}
         self._values = _merged(host, values)
         if "webhook" in self._roles and "controller" not in self._roles:
-            self._values = _merged(self._values, _provide_certificate(self.cluster))
+            self._values = _merged(self._values, provide_certificate(self.cluster, NAMESPACE))
         self._helm("install", RELEASE, "--create-namespace")
+        if "controller" not in self._roles:
+            fill_seal(self.cluster, f"{RELEASE}-seal", NAMESPACE)
         self._write_settings()
         for role in self._roles.values():
             self._write_kubeconfig(role.name)
@@ -264,26 +265,6 @@ _GPU_POD = {
         ]
     },
 }
-
-
-def _provide_certificate(cluster: Cluster) -> Values:
-    """Make a certificate in a Secret, as its owner would; returns the values that name it."""
-    authority = Authority()
-    pair = authority.server("webhook", dns=["localhost"], addresses=["127.0.0.1"])
-    ca = authority.pair.certificate.decode()
-    content = {"tls.crt": pair.certificate.decode(), "tls.key": pair.key.decode(), "ca.crt": ca}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": PROVIDED_SECRET, "namespace": NAMESPACE},
-        "stringData": content,
-    }
-    both = {"apiVersion": "v1", "kind": "List", "items": [namespace, secret]}
-    cluster.kubectl("apply", "-f", "-", input=json.dumps(both))
-    return {
-        "certificates": {"mode": "Provided", "secretName": PROVIDED_SECRET, "caBundle": ca},
-    }
 
 
 def _merged(base: Values, change: Values) -> dict[str, Any]:

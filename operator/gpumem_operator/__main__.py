@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     certificate.add_argument(
         "--cert-dir", type=Path, metavar="DIR", help="folder with tls.crt, tls.key (role webhook)"
     )
+    add("--seal-secret", metavar="NAME", help="Secret with the key that seals declarations")
     add("--ca-secret", metavar="NAME", help="Secret of the CA (role controller)")
     add(
         "--webhook-configuration",
@@ -104,6 +105,7 @@ def _flags(options: argparse.Namespace) -> Flags:
         health_port=options.health_port,
         cert_secret=options.cert_secret,
         cert_dir=options.cert_dir,
+        seal_secret=options.seal_secret,
         ca_secret=options.ca_secret,
         webhook_configurations=tuple(options.webhook_configuration),
         webhook_hosts=tuple(options.webhook_host),

@@ -38,6 +38,8 @@ class Flags:
     """Secret with tls.crt and tls.key of the TLS server, read through the API."""
     cert_dir: Path | None
     """Folder with tls.crt and tls.key, instead of a Secret."""
+    seal_secret: str | None
+    """Secret with the key that declarations are sealed with."""
     ca_secret: str | None
     webhook_configurations: tuple[str, ...]
     webhook_hosts: tuple[str, ...]

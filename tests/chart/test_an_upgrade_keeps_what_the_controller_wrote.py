@@ -33,6 +33,8 @@ def test_the_ca_and_the_keys_stay_while_the_rest_is_upgraded(bare: Installation)
     ]
     kubectl("patch", *CONFIGURATION, "--type=json", "-p", json.dumps(bundle))
     kubectl("patch", *secret, "-p", json.dumps({"data": {"tls.key": BUNDLE}}))
+    seal = ["secret", "gpu-memory-operator-seal", "-n", bare.namespace]
+    key = read(*seal)["data"]
 
     bare.upgrade({"ignoredNamespaces": ["other"]})
 
@@ -40,6 +42,7 @@ def test_the_ca_and_the_keys_stay_while_the_rest_is_upgraded(bare: Installation)
     assert [hook["clientConfig"]["caBundle"] for hook in after] == [_real_ca(bare)] * len(hooks)
     assert after[0]["namespaceSelector"]["matchExpressions"][0]["values"][0] == "other"
     assert read(*secret)["data"] == {"tls.key": BUNDLE}
+    assert read(*seal)["data"] == key
     bare.upgrade({"ignoredNamespaces": ["kube-system"]})
 
 
@@ -52,11 +55,14 @@ def _real_ca(installation: Installation) -> str:
     ("role", "verb", "what", "may"),
     [
         ("webhook", "watch", ["secrets/gpu-memory-operator-webhook-cert"], "yes"),
+        ("webhook", "watch", ["secrets/gpu-memory-operator-seal"], "yes"),
+        ("webhook", "update", ["secrets/gpu-memory-operator-seal"], "no"),
         ("webhook", "get", ["secrets/gpu-memory-operator-ca"], "no"),
         ("webhook", "list", ["secrets"], "no"),
         ("webhook", "list", ["pods", "-A"], "no"),
         ("webhook", "patch", ["gpumemorypolicies", "-A"], "no"),
         ("controller", "update", ["secrets/gpu-memory-operator-ca"], "yes"),
+        ("controller", "update", ["secrets/gpu-memory-operator-seal"], "yes"),
         ("controller", "get", ["secrets/other"], "no"),
         ("controller", "list", ["secrets"], "no"),
         ("controller", "create", ["secrets"], "no"),

@@ -56,7 +56,7 @@ def test_a_provided_certificate_is_read_by_the_controller_too() -> None:
     provided = {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}
     manifests = render({"certificates": provided})
     role = named(manifests, "Role", f"{RELEASE}-controller")
-    [rule] = [rule for rule in role["rules"] if "secrets" in rule["resources"]]
+    [_, rule] = [rule for rule in role["rules"] if "secrets" in rule["resources"]]
     deployment = named(manifests, "Deployment", f"{RELEASE}-controller")
     [container] = deployment["spec"]["template"]["spec"]["containers"]
 

@@ -89,7 +89,8 @@ def test_the_ca_is_left_to_the_controller_unless_it_is_given() -> None:
 def test_with_given_certificates_nothing_makes_or_reads_others() -> None:
     manifests = render(PROVIDED)
 
-    assert of_kind(manifests, "Secret") == []
+    [seal] = of_kind(manifests, "Secret")
+    assert seal["metadata"]["name"] == f"{RELEASE}-seal"
     named = {
         name
         for role in of_kind(manifests, "Role")
@@ -97,7 +98,7 @@ def test_with_given_certificates_nothing_makes_or_reads_others() -> None:
         if "secrets" in rule["resources"]
         for name in rule["resourceNames"]
     }
-    assert named == {"mine"}
+    assert named == {"mine", f"{RELEASE}-seal"}
     for deployment in of_kind(manifests, "Deployment"):
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         assert not [arg for arg in container["args"] if arg.startswith("--ca-secret")]

@@ -1,13 +1,18 @@
 """Looking at a cluster, and waiting for what others will do there."""
 
+import base64
 import json
 import subprocess
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
-from controllers.stored import Raw
+from controllers.stored import Raw, sealed
 from devcluster import Cluster
+from devcluster.installation import NAMESPACE, RELEASE
+from gpumem_operator import names
+from gpumem_operator.api.seal import Seal
 
 WAIT = "--timeout=60s"
 T = TypeVar("T")
@@ -29,7 +34,14 @@ class View:
             spec = {key: value for key, value in found["spec"].items() if value != []}
             body = {**found, "metadata": metadata, "spec": spec}
             body.pop("status", None)
+            if found["kind"] == "Pod":
+                sealed(body, self._seal)
             self.cluster.kubectl("create", "-f", "-", input=json.dumps(body))
+
+    @cached_property
+    def _seal(self) -> Seal:
+        secret = self.get("secret", f"{RELEASE}-seal", NAMESPACE)
+        return Seal(base64.b64decode(secret["data"][names.SEAL_KEY]))
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Raw:
         answer = self.cluster.kubectl("get", kind, name, "-n", namespace, "-o", "json")

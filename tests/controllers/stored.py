@@ -3,12 +3,14 @@
 from typing import Any
 
 from gpumem_operator import names
+from gpumem_operator.api.pods import env_value
 from gpumem_operator.api.records import (
     PolicyRecord,
     TenantRecord,
     policy_record,
     tenant_record,
 )
+from gpumem_operator.api.seal import Seal
 
 Raw = dict[str, Any]
 
@@ -59,6 +61,21 @@ def pod(
         },
         "status": {"phase": phase},
     }
+
+
+def sealed(raw: Raw, seal: Seal) -> Raw:
+    """The pod with its declarations as admission would have written them."""
+    for container in raw["spec"]["containers"]:
+        source = env_value(container, names.LIMIT_SOURCE_ENV)
+        if source is not None:
+            value = seal.of(
+                raw["metadata"]["namespace"],
+                container["name"],
+                source=source,
+                limit_bytes=env_value(container, names.LIMIT_BYTES_ENV),
+            )
+            container["env"].append({"name": names.SEAL_ENV, "value": value})
+    return raw
 
 
 def managed_pod(name: str, *, policy: str, fingerprint: str = "", **rest: Any) -> Raw:

@@ -5,8 +5,9 @@ from typing import Any, Self
 
 import pytest
 
-from controllers.stored import Raw, managed_pod, policy
+from controllers.stored import Raw, managed_pod, policy, sealed
 from gpumem_operator.api.quantity import GIB
+from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.options import Periods
@@ -58,12 +59,13 @@ class Scene:
     def __init__(self) -> None:
         self.now = START
         self.cache = Cache(Values(), own_namespace="operator")
+        self.cache.seal = seal = Seal(b"k" * 32)
         self.api = Recorder(self.cache)
         self.cache.policies.see(policy(limits={"default": "8Gi"}))
         pod = managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running")
         pod["spec"]["shareProcessNamespace"] = True
         pod["spec"]["initContainers"] = [{"name": "gpumem-sidecar"}]
-        self.cache.pods.see(pod)
+        self.cache.pods.see(sealed(pod, seal))
         self.worker = StatusWorker(
             self.cache,
             Writer(self.api, Leads()),

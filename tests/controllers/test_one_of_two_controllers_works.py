@@ -72,10 +72,12 @@ def test_a_process_that_lost_its_lease_ends_with_an_error(
         "settings": settings,
         "namespace": "default",
         "lease": "contested",
+        "seal-secret": "contested",
         "kubeconfig": controllers.cluster.kubeconfig,
         "bind": "127.0.0.1",
         "health-port": 0,
     }
+    view.cluster.kubectl("create", "secret", "generic", "contested")
     command = [sys.executable, "-m", "gpumem_operator"]
     environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     with subprocess.Popen(
@@ -93,4 +95,4 @@ def test_a_process_that_lost_its_lease_ends_with_an_error(
     assert process.returncode == 1
     assert "thief took it" in log
     assert "Traceback" not in log
-    view.cluster.kubectl("delete", "lease", "contested")
+    view.cluster.kubectl("delete", "lease,secret", "contested")

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from devcluster import Cluster
-from devcluster.installation import PROVIDED_SECRET, Installation
+from devcluster.installation import Installation
 from devcluster.pki import Authority
+from devcluster.provided import PROVIDED_SECRET
 from gpumem_operator import names
 from webhook.builders import cpu_pod, gpu_pod, policy
 from webhook.in_a_cluster import apply, complaints, create, eventually, is_handled

@@ -51,6 +51,8 @@ def test_missing_flags_end_with_two(tmp_path: Path, capsys: pytest.CaptureFixtur
     settings.touch()
     assert main(arguments(settings)) == 2
     assert "--cert-secret NAME or --cert-dir DIR" in capsys.readouterr().err
+    assert main(arguments(settings, "--cert-secret", "c")) == 2
+    assert "--seal-secret NAME" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])
@@ -66,7 +68,9 @@ def test_the_webhook_runs_without_the_kubernetes_client(tmp_path: Path) -> None:
     settings = tmp_path / "settings.yaml"
     settings.touch()
     kubeconfig = tmp_path / "none"
-    flags = arguments(settings, "--cert-secret", "c", "--kubeconfig", str(kubeconfig))
+    flags = arguments(
+        settings, "--cert-secret", "c", "--seal-secret", "s", "--kubeconfig", str(kubeconfig)
+    )
     # It loads everything before it finds that there is no kubeconfig.
     program = (
         "import sys; from gpumem_operator.__main__ import main\n"

@@ -27,6 +27,10 @@ app.kubernetes.io/component: {{ .role }}
 {{ include "gpumem.fullname" . }}-ca
 {{- end }}
 
+{{- define "gpumem.sealSecret" -}}
+{{ include "gpumem.fullname" . }}-seal
+{{- end }}
+
 {{- define "gpumem.certSecret" -}}
 {{- if eq .Values.certificates.mode "Provided" -}}
 {{ required "certificates.secretName is empty, but certificates.mode is Provided: name the Secret with tls.crt, tls.key and ca.crt" .Values.certificates.secretName }}

@@ -12,6 +12,7 @@ from gpumem_operator.admission.plan import ContainerPlan, PodPlan
 from gpumem_operator.admission.pod_settings import PodSettings
 from gpumem_operator.api.pods import ContainerFacts, PodFacts
 from gpumem_operator.api.quantity import format_bytes
+from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.api.violation import Violation
 from gpumem_operator.injection import (
@@ -47,8 +48,10 @@ def make_plan(
     decider: Decider,
     values: Values,
     would: marks.Would | None = None,
+    seal: Seal | None = None,
 ) -> Planned:
     """The plan of a pod that a policy or a tenant decides for."""
+    sealing = frozen.Sealing(facts.namespace, seal)
     settings = PodSettings.of(facts, decider, values)
     parts: list[_PlannedContainer] = []
     warnings: list[str] = list(settings.warnings)
@@ -57,7 +60,10 @@ def make_plan(
         if container.kind == "ephemeralContainers":
             continue
         row = declarations.of(container)
-        part = _bystander(container) if row is None else _gpu_container(row, settings, decider)
+        if row is None:
+            part = _bystander(container)
+        else:
+            part = _gpu_container(row, settings, decider=decider, sealing=sealing)
         parts.append(part)
         warnings.extend(f"container {container.name}: {text}" for text in part.warnings)
         violations.extend(Violation(f"{container.path}.env", text) for text in part.problems)
@@ -90,9 +96,19 @@ def _bystander(container: ContainerFacts) -> _PlannedContainer:
     return _PlannedContainer(ContainerPlan(container, resolved))
 
 
-def _gpu_container(row: Declaration, settings: PodSettings, decider: Decider) -> _PlannedContainer:
+def _gpu_container(
+    row: Declaration, settings: PodSettings, *, decider: Decider, sealing: frozen.Sealing
+) -> _PlannedContainer:
     environment = Environment(row.container.raw)
-    parts = [frozen.variables(row.source, row.frozen_bytes, environment)]
+    parts = [
+        frozen.variables(
+            row.container.name,
+            row.source,
+            frozen_bytes=row.frozen_bytes,
+            environment=environment,
+            sealing=sealing,
+        )
+    ]
     mounts: list[Mapping[str, Any]] = []
     warnings: list[str] = []
     shimmed = False

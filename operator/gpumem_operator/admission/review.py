@@ -15,14 +15,24 @@ from gpumem_operator.admission.planner import make_plan
 from gpumem_operator.admission.verdict import Verdict, refusal, shown_warnings
 from gpumem_operator.api.pods import PodFacts, gather, is_gpu_pod, is_handled
 from gpumem_operator.api.records import Surroundings
+from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.api.violation import Violation
 
 UNTOUCHED = Verdict()
 
 
-def review_pod(pod: Mapping[str, Any], surroundings: Surroundings, values: Values) -> Verdict:
-    """The verdict on a pod that is being created in the namespace of `surroundings`."""
+def review_pod(
+    pod: Mapping[str, Any],
+    surroundings: Surroundings,
+    values: Values,
+    *,
+    seal: Seal | None = None,
+) -> Verdict:
+    """The verdict on a pod that is being created in the namespace of `surroundings`.
+
+    Without a `seal` the plan is shown as it would be, and would not be believed in a cluster.
+    """
     if not is_gpu_pod(pod, values.memory_resource):
         return UNTOUCHED
     facts = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
@@ -35,7 +45,9 @@ def review_pod(pod: Mapping[str, Any], surroundings: Surroundings, values: Value
     declarations = _declare(facts, decider, values)
     if not declarations.rows and not declarations.violations:
         return UNTOUCHED
-    return _review(pod, facts, declarations, surroundings, decider=decider, values=values)
+    return _review(
+        pod, facts, declarations, surroundings, decider=decider, values=values, seal=seal
+    )
 
 
 def review_ephemeral_containers(
@@ -83,9 +95,12 @@ def _review(
     *,
     decider: Decider,
     values: Values,
+    seal: Seal | None,
 ) -> Verdict:
     hindsight = look_back(facts, decider, values)
-    planned = make_plan(facts, declarations, decider=decider, values=values, would=hindsight)
+    planned = make_plan(
+        facts, declarations, decider=decider, values=values, would=hindsight, seal=seal
+    )
     devices = tuple(_devices_in_tenants(facts, surroundings))
     quotas = quota.check(facts, declarations, surroundings.tenants, values)
     refused = [*_reserved_names(facts), *devices, *quotas.violations]

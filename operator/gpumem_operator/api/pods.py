@@ -175,8 +175,9 @@ def _asks_for_gpu(raw: Mapping[str, Any], memory_resource: str) -> bool:
 
 
 def is_handled(pod: Mapping[str, Any]) -> bool:
-    """Whether admission wrote a frozen declaration into any container of the pod.
+    """Whether a declaration is frozen into any container of the pod.
 
+    Whether admission wrote it is for the seal to say (`api/seal.py`), before this is asked.
     Ephemeral containers do not count: they are added later, by whoever may, and get none.
     """
     return any(

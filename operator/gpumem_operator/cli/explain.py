@@ -6,9 +6,11 @@ from typing import Any
 
 from gpumem_operator import names
 from gpumem_operator.admission.selection import candidates, rank
+from gpumem_operator.admission.slipped import SLIPPED
 from gpumem_operator.api.pods import is_gpu_pod, is_handled
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, TenantRecord, tenants_of
+from gpumem_operator.api.seal import without_declarations
 from gpumem_operator.api.values import Values
 from gpumem_operator.ledger.charge import (
     UNKNOWN_RATES,
@@ -41,11 +43,21 @@ def explain_pod(pod: Row, known: Known) -> list[str]:
     node = (pod.get("spec") or {}).get("nodeName")
     where = f" on {node}" if node else ""
     title = f"pod {metadata['namespace']}/{metadata['name']} ({status.get('phase')}{where})"
+    pod = _as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
         return [title, "  It asks for no GPU, so nothing here concerns it."]
     lines = [title, *_policy(pod, known), *_gate(pod)]
     lines += [*_containers(pod, known), *_charge(pod, known), *_use(pod, known)]
     return lines + [f"  event: {one}" for one in _events(known.events)]
+
+
+def _as_believed(pod: Row) -> Row:
+    """Without declarations of a pod of which the operator says that admission did not handle it.
+
+    The seal of a declaration can be checked by the operator alone; its label can be read.
+    """
+    labels = pod["metadata"].get("labels") or {}
+    return without_declarations(pod) if labels.get(names.MANAGED_LABEL) == SLIPPED else pod
 
 
 def _policy(pod: Row, known: Known) -> Iterator[str]:

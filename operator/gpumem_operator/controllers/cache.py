@@ -13,6 +13,7 @@ from gpumem_operator.api.records import (
     tenant_record,
     tenants_of,
 )
+from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.entries import (
     PodEntry,
@@ -44,7 +45,9 @@ class Cache:
         )
         self.namespaces: Table[NamespaceRecord] = Table(namespace_record)
         self.nodes: Table[Mapping[str, Any]] = Table(slim_node)
-        self.pods: Table[PodEntry] = Table(lambda raw: pod_entry(raw, values))
+        self.pods: Table[PodEntry] = Table(lambda raw: pod_entry(self.verified(raw), values))
+        self.seal: Seal | None = None
+        """Has to be set before anything is listed or watched."""
         self.departed: Inbox[tuple[Key, str]] = Inbox()
         """Pods that the watch reported as deleted: they may have lost the label only."""
         self.follow_departed = False
@@ -65,6 +68,12 @@ class Cache:
             (NODES, self.nodes),
             (PODS, self.pods),
         )
+
+    def verified(self, pod: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The pod without declarations that admission did not write."""
+        if self.seal is None:
+            raise RuntimeError("pods can not be judged before the key of the seals is known")
+        return self.seal.verified(pod)
 
     def pods_of(self, namespace: str) -> Iterable[PodEntry]:
         """Pods of one namespace, in no order."""

@@ -23,6 +23,7 @@ from gpumem_operator.controllers.labels import LabelWorker
 from gpumem_operator.controllers.nodes import NodeWorker
 from gpumem_operator.controllers.options import ControllerOptions
 from gpumem_operator.controllers.reporting import ReportIntake
+from gpumem_operator.controllers.sealing import SealKey
 from gpumem_operator.controllers.statuses import StatusWorker
 from gpumem_operator.controllers.usage import UsageBoard, UsageWorker
 from gpumem_operator.controllers.worker import attempt
@@ -48,6 +49,7 @@ class Controller:
     def __init__(self, options: ControllerOptions) -> None:
         self.options = options
         self.cache = Cache(options.values, own_namespace=options.namespace)
+        self._seal_key = SealKey(namespace=options.namespace, name=options.seal_secret)
         self.stop = asyncio.Event()
         self.health_port = 0
         """Where the health endpoint listens, once it does."""
@@ -98,6 +100,7 @@ class Controller:
         """Until everything was read once: the kinds may still be on their way into the cluster."""
         while not self.cache.complete:
             with attempt("cache", "first lists"):
+                self.cache.seal = await self._seal_key.seal(api)
                 await self.cache.list_all(api)
             if not self.cache.complete:
                 await asyncio.sleep(self.options.periods.retry)
@@ -105,6 +108,8 @@ class Controller:
     async def _list_now_and_then(self, api: Api) -> None:
         while True:
             await asyncio.sleep(self.options.periods.lists)
+            with attempt("cache", "key of the seals"):
+                await self._seal_key.seal(api)
             with attempt("cache", "lists"):
                 await self.cache.list_all(api)
 

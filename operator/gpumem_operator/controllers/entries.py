@@ -74,6 +74,7 @@ class PodEntry:
 
 
 def pod_entry(raw: Mapping[str, Any], values: Values) -> PodEntry:
+    """A stored pod whose declarations were verified."""
     return PodEntry(
         pod=slim_pod(raw, values.memory_resource),
         gpu=is_gpu_pod(raw, values.memory_resource),

@@ -131,7 +131,7 @@ class LabelWorker:
             return False
         if namespace not in known:
             known[namespace] = self._cache.surroundings(namespace)
-        change = relabel(pod, known[namespace], self._values)
+        change = relabel(self._cache.verified(pod), known[namespace], self._values)
         if change is None:
             return False
         with attempt("labels", f"pod {namespace}/{change.name}") as outcome:

@@ -65,6 +65,8 @@ class ControllerOptions:
     namespace: str
     """The release's own: its Lease and Secrets are there, and its pods are never handled."""
     lease: str
+    seal_secret: str
+    """Secret with the key that admission seals declarations with; filled where it is empty."""
     kubeconfig: Path | None = None
     """None: the ServiceAccount of the pod."""
     bind: str = "0.0.0.0"

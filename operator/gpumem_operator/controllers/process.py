@@ -12,6 +12,7 @@ from gpumem_operator.controllers.options import (
     ControllerOptions,
     ReportOptions,
 )
+from gpumem_operator.controllers.sealing import SealChangedError
 from gpumem_operator.kube.lease import LeadershipLost
 from gpumem_operator.settings import Flags, SettingsError
 
@@ -35,7 +36,7 @@ def run(flags: Flags, values: Values) -> int:
     status = 0
     try:
         asyncio.run(_run(options))
-    except* LeadershipLost as lost:
+    except* (LeadershipLost, SealChangedError) as lost:
         for error in lost.exceptions:
             _LOG.error("%s: this process ends, and the next one starts from nothing", error)
         status = 1
@@ -50,10 +51,13 @@ def options_of(flags: Flags, values: Values) -> ControllerOptions:
     """What the flags mean. Raises SettingsError where some are missing."""
     if not flags.lease:
         raise SettingsError("role controller needs --lease NAME")
+    if not flags.seal_secret:
+        raise SettingsError("role controller needs --seal-secret NAME")
     return ControllerOptions(
         values=values,
         namespace=flags.namespace,
         lease=flags.lease,
+        seal_secret=flags.seal_secret,
         kubeconfig=flags.kubeconfig,
         bind=flags.bind,
         health_port=flags.health_port,

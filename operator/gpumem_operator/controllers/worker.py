@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from gpumem_operator.controllers.sealing import SealChangedError
 from gpumem_operator.kube.api import ApiError, Conflict
 from gpumem_operator.kube.lease import LeadershipLost
 from gpumem_operator.metrics.controller import RECONCILE_ERRORS
@@ -27,12 +28,12 @@ class Outcome:
 def attempt(controller: str, what: str) -> Iterator[Outcome]:
     """Run one piece of work whose failure must not stop the others.
 
-    Only a lost leadership passes: then nothing may be tried any more.
+    Only what ends the process passes: then nothing may be tried any more.
     """
     outcome = Outcome()
     try:
         yield outcome
-    except LeadershipLost:
+    except (LeadershipLost, SealChangedError):
         raise
     except Conflict as error:
         # Somebody was faster. The watch brings what they wrote, and the work is done again.

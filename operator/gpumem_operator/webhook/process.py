@@ -14,6 +14,8 @@ def run(flags: Flags, values: Values) -> int:
     """Serve until SIGTERM; returns the exit status. Raises SettingsError for unusable flags."""
     if flags.cert_secret is None and flags.cert_dir is None:
         raise SettingsError("role webhook needs --cert-secret NAME or --cert-dir DIR")
+    if flags.seal_secret is None:
+        raise SettingsError("role webhook needs --seal-secret NAME")
     _keep_out("kubernetes")
     with _without_system_authorities():
         from gpumem_operator.webhook.service import serve

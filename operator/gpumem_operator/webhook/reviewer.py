@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from gpumem_operator.admission.review import review_ephemeral_containers, review_pod
 from gpumem_operator.admission.verdict import Verdict
 from gpumem_operator.api.pods import is_gpu_pod
+from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.webhook.claims import ClaimReader, describe
 from gpumem_operator.webhook.exchange import Exchange
@@ -27,6 +28,7 @@ class Reviewer:
         self._surroundings = surroundings
         self._claims = claims
         self._values = values
+        self._seal: Seal | None = None
         self._needs_ca = bool(values.report.url) and not values.report.ca
 
     def trust(self, ca: str) -> None:
@@ -38,12 +40,16 @@ class Reviewer:
             report = self._values.report.model_copy(update={"ca": ca})
             self._values = self._values.model_copy(update={"report": report})
 
+    def seal_with(self, seal: Seal) -> None:
+        """From now on declarations are sealed with this key."""
+        self._seal = seal
+
     async def pod(self, exchange: Exchange) -> Verdict:
         try:
             surroundings = await self._surroundings.of(exchange.namespace)
         except UnreadableError as error:
             return self._pod_unreadable(exchange, error)
-        return review_pod(exchange.pod, surroundings, self._values)
+        return review_pod(exchange.pod, surroundings, self._values, seal=self._seal)
 
     async def ephemeral_containers(self, exchange: Exchange) -> Verdict:
         try:

@@ -12,7 +12,7 @@ import kopf
 
 from gpumem_operator.api.values import Values
 from gpumem_operator.kube.connection import Connection, ConnectionConfigError, connection_of
-from gpumem_operator.kube.reflector import Reflector
+from gpumem_operator.kube.reflector import Copy, Reflector
 from gpumem_operator.kube.rest import Api
 from gpumem_operator.metrics import server as health
 from gpumem_operator.settings import Flags, SettingsError
@@ -26,6 +26,7 @@ from gpumem_operator.webhook.certificate import (
 from gpumem_operator.webhook.claims import ClaimReader
 from gpumem_operator.webhook.handlers import register
 from gpumem_operator.webhook.reviewer import Reviewer
+from gpumem_operator.webhook.sealing import SealCopy
 from gpumem_operator.webhook.server import AdmissionServer
 from gpumem_operator.webhook.surroundings import Copies, SurroundingsReader
 
@@ -51,7 +52,13 @@ async def serve(flags: Flags, values: Values) -> None:
         surroundings = SurroundingsReader(copies, api, on_read=telemetry.UNCACHED_READS.inc)
         reviewer = Reviewer(surroundings, ClaimReader(api), values)
         work = [reflector.run() for reflector in copies.reflectors.values()]
-        work.append(_follow_certificate(flags, api, certificate, reviewer.trust))
+        sealing = SealCopy(
+            reviewer.seal_with, origin=f"Secret {flags.namespace}/{flags.seal_secret}"
+        )
+        work.append(_secret(api, flags.namespace, str(flags.seal_secret), sealing).run())
+        follow = _follow_certificate(flags, api, certificate, reviewer.trust)
+        # A server with a certificate is asked at once, and no pod may pass without a seal.
+        work.append(_after(sealing.loaded, follow))
         tasks = [background.create_task(each) for each in work]
 
         registry = kopf.OperatorRegistry()
@@ -59,6 +66,8 @@ async def serve(flags: Flags, values: Values) -> None:
         server = AdmissionServer(flags.bind, flags.port, certificate=certificate, rows=rows)
 
         def ready() -> str | None:
+            if not sealing.loaded.is_set():
+                return "there is no key yet to seal declarations with"
             return _why_not_ready(copies, certificate, server)
 
         async with health.serve(flags.bind, flags.health_port, ready=ready):
@@ -104,13 +113,22 @@ def _follow_certificate(
     if flags.cert_dir is not None:
         return follow_folder(certificate, flags.cert_dir, trust=trust)
     origin = f"Secret {flags.namespace}/{flags.cert_secret}"
-    reflector = Reflector(
-        api,
-        f"/api/v1/namespaces/{flags.namespace}/secrets",
-        SecretCopy(certificate, origin=origin, trust=trust),
-        parameters={"fieldSelector": f"metadata.name={flags.cert_secret}"},
-    )
-    return reflector.run()
+    copy = SecretCopy(certificate, origin=origin, trust=trust)
+    return _secret(api, flags.namespace, str(flags.cert_secret), copy).run()
+
+
+def _secret(api: Api, namespace: str, name: str, copy: Copy) -> Reflector:
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    return Reflector(api, path, copy, parameters={"fieldSelector": f"metadata.name={name}"})
+
+
+async def _after(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await event.wait()
+    except asyncio.CancelledError:
+        work.close()
+        raise
+    await work
 
 
 def _why_not_ready(
