@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-from asyncio import sslproto
-from typing import Final
 
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.controller import Controller
@@ -14,11 +12,10 @@ from gpumem_operator.controllers.options import (
 )
 from gpumem_operator.controllers.sealing import SealChangedError
 from gpumem_operator.kube.lease import LeadershipLost
+from gpumem_operator.serving.process import prepare
 from gpumem_operator.settings import Flags, SettingsError
 
 _LOG = logging.getLogger(__name__)
-_READ_BYTES: Final = 16 * 2**10
-"""The largest TLS record."""
 
 
 def run(flags: Flags, values: Values) -> int:
@@ -31,8 +28,7 @@ def run(flags: Flags, values: Values) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # kopf tells about every connection; what goes wrong there comes as warnings.
     logging.getLogger("kopf").setLevel(logging.WARNING)
-    # asyncio gives each TLS connection a buffer of 256 KiB, and senders of reports keep theirs.
-    sslproto.SSLProtocol.max_size = _READ_BYTES
+    prepare()
     status = 0
     try:
         asyncio.run(_run(options))

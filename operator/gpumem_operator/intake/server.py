@@ -32,6 +32,8 @@ from gpumem_operator.metrics.intake import ANSWERS
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Answer, Limit, Report
 from gpumem_operator.reports.store import OutOfSequence, Store, TooManySenders
+from gpumem_operator.serving.listener import Listener
+from gpumem_operator.serving.places import Limits
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,13 +42,17 @@ USAGE_PATH: Final = "/v1/usage"
 LARGEST_OF_AGENT: Final = 4 * 2**20
 """Bytes: 4,096 processes with all that can be said of them."""
 LARGEST_OF_SIDECAR: Final = 256 * 2**10
-_BODY_SECONDS: Final = 10.0
-_KEPT_CONNECTIONS: Final = 1000
-"""Above, a connection is closed after its answer: each takes some 60 KiB."""
-_MOST_CONNECTIONS: Final = 4000
+LIMITS: Final = Limits(
+    # Each takes some 60 KiB of the 512 MiB of the chart; reports need one for some milliseconds.
+    most=2000,
+    # More than any node has pods, whose sidecars may all come from the node's address.
+    most_of_address=500,
+    most_bytes=64 * 2**20,
+    kept=1000,
+)
 _SHUTDOWN_SECONDS: Final = 1.0
 
-Limits = Callable[[Sender], list[Limit]]
+LimitsOf = Callable[[Sender], list[Limit]]
 Document = Callable[[str, str], dict[str, Any]]
 """What is known of a namespace and a pod by their names; empty for all."""
 
@@ -60,7 +66,7 @@ class Intake:
         identities: Identities,
         *,
         accounts: Accounts,
-        limits: Limits,
+        limits: LimitsOf,
         document: Document,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -74,7 +80,6 @@ class Intake:
         self._senders = Rates(per_second=4, burst=20, monotonic=monotonic)
         self._strangers = Rates(per_second=1, burst=20, monotonic=monotonic)
         """Addresses by bad tokens."""
-        self._runner: web.AppRunner | None = None
         self.port = 0
         """Where it listens, once `listening` is set."""
         self.listening = asyncio.Event()
@@ -82,23 +87,25 @@ class Intake:
     async def run(self, host: str, port: int, certificate: ServingCertificate) -> None:
         """Serve for ever, from when there is a certificate. Raises OSError for a taken address."""
         await certificate.loaded.wait()
-        runner = self._runner = web.AppRunner(
+        runner = web.AppRunner(
             self.application(),
             access_log=None,
             shutdown_timeout=_SHUTDOWN_SECONDS,
             keepalive_timeout=75,
             max_line_size=2048,
             max_field_size=12 * 2**10,
+            max_headers=64,
         )
         await runner.setup()
+        listener = Listener("reports", runner.server, limits=LIMITS, context=certificate.context)
         try:
-            await web.TCPSite(runner, host, port, ssl_context=certificate.context).start()
-            self.port = runner.addresses[0][1]
+            self.port = listener.start(host, port)
             self.listening.set()
             _LOG.info("Reports are taken in at port %d", self.port)
             await asyncio.Event().wait()
         finally:
             self.listening.clear()
+            await listener.close()
             await runner.cleanup()
 
     def application(self) -> web.Application:
@@ -115,12 +122,8 @@ class Intake:
         request: web.Request,
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
-        """Every answer, whatever happens; connections beyond what we can keep are closed."""
-        server = self._runner.server if self._runner else None
-        connections = len(server.connections) if server else 0
+        """Every answer, whatever happens."""
         try:
-            if connections > _MOST_CONNECTIONS:
-                raise Refusal(503, "too many connections are open", retry_seconds=5)
             response = await handler(request)
         except Refusal as refusal:
             response = refusal.response()
@@ -129,8 +132,6 @@ class Intake:
         except Exception:
             _LOG.exception("A request to %s failed", request.path)
             response = Refusal(500, "this is a fault of the operator; its log says more").response()
-        if connections > _KEPT_CONNECTIONS:
-            response.force_close()
         ANSWERS.labels(str(response.status)).inc()
         return response
 
@@ -189,13 +190,10 @@ async def _body(request: web.Request, largest: int) -> bytes:
         raise too_large
     body = bytearray()
     try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            async for chunk in request.content.iter_any():
-                body += chunk
-                if len(body) > largest:
-                    raise too_large
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > largest:
+                raise too_large
     except (aiohttp.ClientError, HttpProcessingError, web.RequestPayloadError, ConnectionError):
         raise Refusal(400, "the body broke off") from None
-    except TimeoutError:
-        raise Refusal(408, f"the body did not come within {_BODY_SECONDS:g} s") from None
     return bytes(body)

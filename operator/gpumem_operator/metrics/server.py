@@ -12,9 +12,21 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from gpumem_operator.metrics.detail import PROCESSES
+from gpumem_operator.serving.listener import Listener
+from gpumem_operator.serving.places import Limits
 
 _SHUTDOWN_SECONDS: Final = 1.0
 """A scraper that keeps its connection open must not hold up the end of the process."""
+_KEEP_ALIVE_SECONDS: Final = 150.0
+"""Longer than scrapers usually pause."""
+
+LIMITS: Final = Limits(
+    # Probes and a few scrapers, of whom each wants some MiB.
+    most=32,
+    most_of_address=16,
+    most_bytes=2**20,
+    kept=32,
+)
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -40,13 +52,18 @@ async def serve(
             web.get("/metrics", _metrics(registry)),
         ]
     )
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    runner = web.AppRunner(
+        application,
+        access_log=None,
+        shutdown_timeout=_SHUTDOWN_SECONDS,
+        keepalive_timeout=_KEEP_ALIVE_SECONDS,
+    )
     await runner.setup()
+    listener = Listener("health", runner.server, limits=LIMITS)
     try:
-        site = web.TCPSite(runner, host, port)
-        await site.start()
-        yield runner.addresses[0][1]
+        yield listener.start(host, port)
     finally:
+        await listener.close()
         await runner.cleanup()
 
 

@@ -19,6 +19,8 @@ import kopf
 from aiohttp import web
 
 from gpumem_operator.admission.verdict import Verdict
+from gpumem_operator.serving.listener import Listener
+from gpumem_operator.serving.places import Limits
 from gpumem_operator.webhook import telemetry
 from gpumem_operator.webhook.certificate import ServingCertificate
 from gpumem_operator.webhook.exchange import BadReviewError, Exchange, current, response
@@ -35,6 +37,16 @@ DRAIN_SECONDS: Final = 5.0
 """After SIGTERM, until every API server and every Service proxy knows that we are not ready."""
 ANSWER_SECONDS: Final = 3.0
 """For requests that are still running when the listener closes: they time out at 2 s themselves."""
+
+LIMITS: Final = Limits(
+    # Each takes some 60 KiB of the 256 MiB of the chart.
+    most=1000,
+    # An API server has at most 200 changes in flight, and the tunnel through which those of a
+    # managed control plane come gives several of them one address.
+    most_of_address=600,
+    most_bytes=64 * 2**20,
+    kept=1000,
+)
 
 
 class AdmissionServer:
@@ -68,18 +80,18 @@ class AdmissionServer:
         )
         runner = web.ServerRunner(server, shutdown_timeout=ANSWER_SECONDS)
         await runner.setup()
-        site = web.TCPSite(runner, self._host, self._port, ssl_context=self._certificate.context)
+        context = self._certificate.context
+        listener = Listener("webhook", runner.server, limits=LIMITS, context=context)
         try:
-            await site.start()
-            self.listening_port = runner.addresses[0][1]
+            self.listening_port = listener.start(self._host, self._port)
             logger.info("Listening at %s:%s", self._host, self.listening_port)
             # kopf writes webhook configurations from what it gets here; the chart owns ours.
             yield kopf.WebhookClientConfig()
             await asyncio.Event().wait()
         finally:
-            await self._drain(runner)
+            await self._drain(listener, runner)
 
-    async def _drain(self, runner: web.ServerRunner) -> None:
+    async def _drain(self, listener: Listener, runner: web.ServerRunner) -> None:
         """Go on answering until nobody sends any more, then end what is still running."""
         self.stopping = True
         try:
@@ -87,6 +99,7 @@ class AdmissionServer:
                 logger.info("Stopping: answering for another %s s", self._drain_seconds)
                 await asyncio.sleep(self._drain_seconds)
         finally:
+            await listener.close()
             await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -4,9 +4,8 @@ import asyncio
 import logging
 import socket
 import time
-from asyncio import sslproto
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any
 
 import kopf
 
@@ -15,6 +14,7 @@ from gpumem_operator.kube.connection import Connection, ConnectionConfigError, c
 from gpumem_operator.kube.reflector import Copy, Reflector
 from gpumem_operator.kube.rest import Api
 from gpumem_operator.metrics import server as health
+from gpumem_operator.serving.process import prepare
 from gpumem_operator.settings import Flags, SettingsError
 from gpumem_operator.webhook import telemetry
 from gpumem_operator.webhook.certificate import (
@@ -30,18 +30,13 @@ from gpumem_operator.webhook.sealing import SealCopy
 from gpumem_operator.webhook.server import AdmissionServer
 from gpumem_operator.webhook.surroundings import Copies, SurroundingsReader
 
-READ_BYTES: Final = 16 * 2**10
-"""The largest TLS record."""
-
 
 async def serve(flags: Flags, values: Values) -> None:
     """Serve until SIGTERM. Raises SettingsError where the API server's address is not known."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # kopf has a line for each pod that passes. Ours are one for each refusal, and kopf's errors.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
-    # asyncio gives each TLS connection a buffer of 256 KiB, and as much again for each read. An API
-    # server keeps dozens of connections, and a pod has some kilobytes.
-    sslproto.SSLProtocol.max_size = READ_BYTES
+    prepare()
     try:
         connection = connection_of(flags.kubeconfig)
     except ConnectionConfigError as error:
