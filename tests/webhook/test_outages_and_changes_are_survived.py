@@ -21,9 +21,10 @@ from devcluster import Cluster
 from devcluster.installation import Installation
 from devcluster.pki import Authority
 from devcluster.provided import PROVIDED_SECRET
+from flood import silent_connections
 from gpumem_operator import names
 from webhook.builders import cpu_pod, gpu_pod, policy
-from webhook.in_a_cluster import apply, complaints, create, eventually, is_handled
+from webhook.in_a_cluster import apply, complaints, create, env_of, eventually, is_handled
 
 pytestmark = pytest.mark.cluster
 
@@ -210,3 +211,13 @@ def answer_of(url: str) -> str:
     except OSError as error:
         return str(error)
     return text.decode()
+
+
+def test_pods_are_let_in_while_somebody_floods_the_webhook(
+    cluster: Cluster, webhook: Installation, team: str
+) -> None:
+    port = int(webhook.webhook_url.rpartition(":")[2])
+    with silent_connections(port, held=3000):
+        for number in range(5):
+            pod = create(cluster, gpu_pod(f"train-{number}", namespace=team))
+            assert env_of(pod)[names.LIMIT_BYTES_ENV] == str(8 * 2**30)

@@ -105,7 +105,7 @@ class Intake:
             await asyncio.Event().wait()
         finally:
             self.listening.clear()
-            await listener.close()
+            listener.close()
             await runner.cleanup()
 
     def application(self) -> web.Application:

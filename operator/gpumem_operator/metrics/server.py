@@ -63,7 +63,7 @@ async def serve(
     try:
         yield listener.start(host, port)
     finally:
-        await listener.close()
+        listener.close()
         await runner.cleanup()
 
 

@@ -77,13 +77,14 @@ class Listener:
         found: int = self._socket.getsockname()[1]
         return found
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Take no more connections; those whose handshake is not over end."""
-        tasks = [*self._tasks, *(each.task for each in self.connections.values() if each.task)]
-        for task in tasks:
+        opening = (each.task for each in self.connections.values() if each.task)
+        for task in (*self._tasks, *opening):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         if self._socket is not None:
+            # Before the number of its descriptor is another's.
+            asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
 
     async def _accept(self, listener: socket.socket) -> None:
@@ -111,6 +112,9 @@ class Listener:
             return
         if loser is not None:
             self.end(loser, "Displaced")
+        # Over TLS no transport tells that one large answer waits to be taken; the kernel knows.
+        patience = int(self.places.limits.answer_seconds * 1000)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
         connection = self.connections[place] = _Connection(self, place, self._server)
         connection.task = loop.create_task(self._open(accepted, connection))
         connection.task.add_done_callback(lambda _: self._opened(accepted, connection))

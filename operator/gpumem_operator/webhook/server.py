@@ -99,7 +99,7 @@ class AdmissionServer:
                 logger.info("Stopping: answering for another %s s", self._drain_seconds)
                 await asyncio.sleep(self._drain_seconds)
         finally:
-            await listener.close()
+            listener.close()
             await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
