@@ -8,11 +8,16 @@ from __future__ import annotations
 import socket
 import socketserver
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 CLIENT_SECONDS = 5.0
 """How long a client may take for its request."""
+MOST_CLIENTS = 8
+"""At once, each with a thread; one more ends the oldest."""
 LONGEST_LINE = 4096
 MOST_LINES = 100
 
@@ -34,9 +39,10 @@ class _Handler(socketserver.StreamRequestHandler):
 
     def _path(self) -> str:
         """Read the whole request, or closing the socket would destroy the answer on its way."""
+        end = time.monotonic() + CLIENT_SECONDS
         words = self.rfile.readline(LONGEST_LINE).split()
         for _ in range(MOST_LINES):
-            if self.rfile.readline(LONGEST_LINE).strip() == b"":
+            if time.monotonic() > end or self.rfile.readline(LONGEST_LINE).strip() == b"":
                 break
         return words[1].decode("latin-1") if len(words) > 1 else ""
 
@@ -57,6 +63,7 @@ class _Server(socketserver.ThreadingTCPServer):
     def __init__(self, port: int, is_healthy: Callable[[], bool]) -> None:
         self.is_healthy = is_healthy
         self.is_ended = False
+        self.clients: deque[socket.socket] = deque()
         both = socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if both else socket.AF_INET
         super().__init__(("::" if both else "0.0.0.0", port), _Handler)
@@ -66,6 +73,19 @@ class _Server(socketserver.ThreadingTCPServer):
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.clients.append(request)
+        if len(self.clients) > MOST_CLIENTS:
+            with suppress(IndexError, OSError):
+                # Its thread finds the end of the request, and ends too.
+                self.clients.popleft().shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        with suppress(ValueError):
+            self.clients.remove(request)
+        super().close_request(request)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -88,3 +88,13 @@ def test_a_port_that_is_taken_is_told_with_the_next_step() -> None:
     assert result.returncode == 1
     assert f"port {port} can not be served" in result.stderr
     assert "Next step" in result.stderr
+
+
+def test_it_answers_its_probe_while_others_keep_connections_open() -> None:
+    [port] = free_ports(1)
+    with sidecar(port) as process, ExitStack() as silent:
+        for _ in range(200):
+            silent.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
+            assert answer.status == 200
+        assert len(os.listdir(f"/proc/{process.pid}/task")) < 50
