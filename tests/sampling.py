@@ -77,14 +77,16 @@ def amounts(report: Any) -> list[tuple[int, int | str]]:
 
 
 def main(options: Any) -> None:
+    from gpumem_sidecar.driver_limits import DriverLimits
     from gpumem_sidecar.nvml import Door
     from gpumem_sidecar.patience import Patient
     from gpumem_sidecar.report import Header, encode, full
     from gpumem_sidecar.sampler import Sampler, viewpoint_of
 
     passed = [0.0]
-    door = Door(clock=lambda: passed[0])
     agent = options["sender"] == "NodeAgent"
+    cgroups = os.environ.get("GPUMEM_CGROUP_PATH", "/sys/fs/cgroup")
+    door = Door(limits=DriverLimits(cgroups) if agent else None, clock=lambda: passed[0])
     viewpoint = viewpoint_of(options["sender"], None if agent else OWN_POD)
     if options["child_namespace"] is not None:
         viewpoint = viewpoint._replace(child_namespace=options["child_namespace"])

@@ -6,11 +6,13 @@ belong to nobody), and an amount that the driver hides is unknown with a reason,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from gpumem_sidecar.cgroups import Place, place_of
 from gpumem_sidecar.driver_version import Era, era_of
+from gpumem_sidecar.mps_limit import limit_on
 from gpumem_sidecar.picture import Gpu, Picture, Process
 from gpumem_sidecar.processes import Facts
 from gpumem_sidecar.reading import Card, Listed, Reading, Reason
@@ -38,6 +40,8 @@ class Surroundings(NamedTuple):
     """By PID as listed; a process that is gone is missing."""
     states: Mapping[Key, State]
     """What shims wrote, of living processes."""
+    mps_limits: Mapping[int, str] = {}
+    """CUDA_MPS_PINNED_DEVICE_MEM_LIMIT of clients of MPS by PID as listed, where it is known."""
 
 
 def attribute(reading: Reading, viewpoint: Viewpoint, found: Surroundings) -> Picture:
@@ -48,7 +52,11 @@ def attribute(reading: Reading, viewpoint: Viewpoint, found: Surroundings) -> Pi
     listed = () if unknown is not None else _listed(reading, era, viewpoint, found)
     processes = _with_names((*listed, *claimed))
     return Picture(
-        reading.driver_version, unknown, tuple(map(_gpu, reading.cards)), tuple(processes)
+        reading.driver_version,
+        unknown,
+        tuple(map(_gpu, reading.cards)),
+        tuple(processes),
+        driver_limits=reading.driver_limits,
     )
 
 
@@ -68,6 +76,7 @@ def _gpu(card: Card) -> Gpu:
 def _listed(
     reading: Reading, era: Era, viewpoint: Viewpoint, found: Surroundings
 ) -> Iterator[Process]:
+    cards = Counter(listed.pid for card in reading.cards for listed in card.processes)
     for card in reading.cards:
         for listed in card.processes:
             facts = found.facts.get(listed.pid)
@@ -77,7 +86,9 @@ def _listed(
             place = _own_place(place_of(facts.cgroup), viewpoint)
             if place is not None:
                 state = found.states.get(_key(place, facts))
-                yield _process(card, listed, facts.start_time, place, era, state)
+                process = _process(card, listed, facts.start_time, place, era, state)
+                text = found.mps_limits.get(listed.pid) if listed.mps else None
+                yield process._replace(mps_limit_bytes=limit_on(card.uuid, cards[listed.pid], text))
 
 
 def _key(place: Place, facts: Facts) -> Key:
@@ -113,6 +124,7 @@ def _process(
         source="NVML" if claim is None else "Shim",
         mps=listed.mps,
         shim=state.shim.on(card.uuid) if state else None,
+        driver_limit_bytes=listed.driver_limit_bytes,
     )
 
 

@@ -39,6 +39,25 @@ def place_of(text: str) -> Place:
     return max(places, key=_told, default=Place())
 
 
+def container_folder(text: str) -> str | None:
+    """The path of the container's own group in cgroup v2, below where it is mounted.
+
+    None for a process outside containers, and for a path that is relative to the reader's group.
+    """
+    for line in text.splitlines():
+        if not line.startswith("0::/"):
+            continue
+        parts = [part for part in line[len("0::") :].split("/") if part]
+        for index, part in enumerate(parts):
+            if ".." in parts or not _pod_uid(part):
+                continue
+            if _SYSTEMD_NAME_IN_CGROUPFS.fullmatch(part):
+                return "/" + "/".join(parts[: index + 1])
+            below = "".join(parts[index + 1 : index + 2])
+            return "/" + "/".join(parts[: index + 2]) if _container_id(below) else None
+    return None
+
+
 def _told(place: Place) -> tuple[bool, bool]:
     """On v1 every controller has a line, and not all of them a group for each container."""
     return place.pod_uid is not None, place.container_id is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from gpumem_sidecar.driver_limits import DriverLimits
 from gpumem_sidecar.nvml import Door
 from gpumem_sidecar.outbox import URGENT_SECONDS
 from gpumem_sidecar.patience import Patient
@@ -50,7 +51,7 @@ class Measuring:
     """Door, patience and sampler of one process."""
 
     def __init__(self, settings: Settings) -> None:
-        self._door = Door()
+        self._door = Door(limits=DriverLimits(settings.cgroup_path) if settings.agent else None)
         viewpoint = viewpoint_of(
             "NodeAgent" if settings.agent else "Sidecar",
             None if settings.agent else settings.pod_uid or None,

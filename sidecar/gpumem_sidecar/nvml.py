@@ -13,8 +13,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from gpumem_sidecar.driver_limits import DriverLimits, Support
 from gpumem_sidecar.nvml_calls import memory_of, processes_of
-from gpumem_sidecar.reading import Card, Reading, Reason
+from gpumem_sidecar.reading import Card, Listed, Reading, Reason
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -70,8 +71,14 @@ class Door:
     """NVML on this machine. Not for several threads at once; `read` never raises an Exception."""
 
     def __init__(
-        self, *, load: Callable[[], Any] = _load, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        limits: DriverLimits | None = None,
+        load: Callable[[], Any] = _load,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`limits` are read back by the agent alone; a sidecar is not root."""
+        self._limits = limits
         self._load = load
         self._clock = clock
         self._nvml: Any = None
@@ -81,6 +88,8 @@ class Door:
         self._failure: Reason = "NVMLError"
         self._names: dict[int, tuple[str, str]] = {}
         """UUID and model by index: a lost card does not tell them any more."""
+        self._support: Support | None = None
+        """Whether any card seen in this reading can limit cgroups."""
         self.outdated = False
         """The driver was replaced under this process, which only a new process can follow."""
 
@@ -96,10 +105,11 @@ class Door:
         except Exception as error:
             self._fail(error)
             return Reading(unknown=self._failure)
+        self._support = None
         cards = [card for index in range(count) for card in self._cards(index, version)]
         if any(card.unknown == "DeviceLost" for card in cards):
             self._start_at = min(self._start_at, self._clock() + LOST_SECONDS)
-        return Reading(version, None, tuple(cards))
+        return Reading(version, None, tuple(cards), self._support)
 
     def _start(self) -> None:
         worked_before = self._nvml is not None
@@ -184,7 +194,7 @@ class Door:
         if with_processes:
             ticks = ticks_after_boot()
             try:
-                listed = processes_of(self._nvml, handle, version)
+                listed = self._with_limits(handle, processes_of(self._nvml, handle, version))
                 card = card._replace(processes=listed, listed_ticks=ticks)
             except Exception as error:
                 unknown = reason_of(error)
@@ -195,6 +205,14 @@ class Door:
         return card._replace(
             total_bytes=total, reserved_bytes=reserved, used_bytes=used, unknown=unknown
         )
+
+    def _with_limits(self, handle: Any, listed: tuple[Listed, ...]) -> tuple[Listed, ...]:
+        if self._limits is None:
+            return listed
+        support = self._limits.support(self._nvml, handle)
+        if self._support != "Supported":
+            self._support = support
+        return self._limits.on(self._nvml, handle, listed) if support == "Supported" else listed
 
 
 def _is_mismatch(error: Exception) -> bool:

@@ -75,6 +75,10 @@ class Process(NamedTuple):
     source: Literal["NVML", "Shim"] = "NVML"
     mps: bool = False
     shim: Shim | None = None
+    mps_limit_bytes: int | None = None
+    """The pinned limit that a client of MPS was started with."""
+    driver_limit_bytes: int | None = None
+    """The hard limit of its container's cgroup, as the driver reads it back."""
 
 
 class Assignment(NamedTuple):
@@ -93,3 +97,4 @@ class Picture(NamedTuple):
     gpus: tuple[Gpu, ...] = ()
     processes: tuple[Process, ...] = ()
     assignments: tuple[Assignment, ...] = ()
+    driver_limits: Literal["Supported", "Unsupported"] | None = None

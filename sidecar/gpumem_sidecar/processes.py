@@ -35,6 +35,14 @@ def facts_of(pid: int, proc: str = "/proc") -> Facts | None:
     return Facts(start, cgroup, inner)
 
 
+def cgroup_of(pid: int, proc: str = "/proc") -> str | None:
+    """The text of /proc/PID/cgroup; None where no such process is."""
+    try:
+        return _read(f"{proc}/{pid}/cgroup")
+    except OSError:
+        return None
+
+
 def _start_time(folder: str) -> int:
     # The second field is the command in parentheses, and may hold anything, `)` as well.
     return int(_read(f"{folder}/stat").rpartition(")")[2].split()[19])

@@ -29,6 +29,8 @@ class Listed(NamedTuple):
     bytes: int | None
     """None: NVML gives no amount."""
     mps: bool = False
+    driver_limit_bytes: int | None = None
+    """Of its container's cgroup on this card."""
 
 
 class Card(NamedTuple):
@@ -54,3 +56,5 @@ class Reading(NamedTuple):
     driver_version: str | None = None
     unknown: Reason | None = None
     cards: tuple[Card, ...] = ()
+    driver_limits: Literal["Supported", "Unsupported"] | None = None
+    """Whether the driver can limit cgroups on any of the cards; None where nobody looked."""

@@ -46,6 +46,7 @@ def full(
     return _message(header, "Full", acknowledgements) | {
         "driverVersion": picture.driver_version,
         "unknown": "NotAvailable" if cut and picture.unknown is None else picture.unknown,
+        "driverLimits": picture.driver_limits,
         "gpus": [_gpu(gpu) for gpu in picture.gpus[:MOST_GPUS]],
         "processes": [_process(process) for process in processes],
         "assignments": [_assignment(one) for one in picture.assignments[:MOST_ASSIGNMENTS]],
@@ -152,6 +153,8 @@ def _process(process: Process) -> dict[str, Any]:
         "unknown": process.unknown,
         "source": process.source,
         "mps": process.mps,
+        "mpsLimitBytes": process.mps_limit_bytes,
+        "driverLimitBytes": process.driver_limit_bytes,
         "shim": None if process.shim is None else _shim(process.shim),
     }
 

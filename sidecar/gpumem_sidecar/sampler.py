@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gpumem_sidecar.attribution import Sender, Surroundings, Viewpoint, attribute
 from gpumem_sidecar.cgroups import place_of
+from gpumem_sidecar.mps_limit import text_of
 from gpumem_sidecar.picture import Picture
 from gpumem_sidecar.processes import Facts, facts_of, in_child_namespace, is_alone
 from gpumem_sidecar.reading import Reading
@@ -55,7 +56,8 @@ class Sampler:
         pids = {listed.pid for card in reading.cards for listed in card.processes}
         facts = {pid: known for pid in pids if (known := facts_of(pid)) is not None}
         states = self._states_in_pod(facts) if self._own else self._states_in_pods(facts)
-        return attribute(reading, self._viewpoint, Surroundings(facts, states))
+        found = Surroundings(facts, states, _mps_limits(reading, facts))
+        return attribute(reading, self._viewpoint, found)
 
     def _states_in_pod(self, facts: dict[int, Facts]) -> dict[Key, State]:
         """All of the living: where NVML lists nobody, the shims are the only source."""
@@ -86,6 +88,13 @@ class Sampler:
         states = folder.states(keys)
         self._ignored_of_pods += folder.ignored
         return states
+
+
+def _mps_limits(reading: Reading, facts: dict[int, Facts]) -> dict[int, str]:
+    """Of clients of MPS that are still who they were after their environment was read."""
+    clients = {one.pid for card in reading.cards for one in card.processes if one.mps}
+    texts = {pid: text for pid in clients & facts.keys() if (text := text_of(pid)) is not None}
+    return {pid: text for pid, text in texts.items() if facts_of(pid) == facts[pid]}
 
 
 def _by_key(uid: str, states: Iterable[State]) -> dict[Key, State]:

@@ -13,12 +13,14 @@ REPORT_URL_ENV = "GPUMEM_REPORT_URL"
 TOKEN_FILE_ENV = "GPUMEM_REPORT_TOKEN_FILE"
 RUN_PATH_ENV = "GPUMEM_RUN_PATH"
 PODS_PATH_ENV = "GPUMEM_PODS_PATH"
+CGROUP_PATH_ENV = "GPUMEM_CGROUP_PATH"
 
 DEFAULT_HEALTH_PORT = 9433
 DEFAULT_INTERVAL_SECONDS = 5.0
 DEFAULT_TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 DEFAULT_RUN_PATH = "/run/gpumem"
 DEFAULT_PODS_PATH = "/var/lib/kubelet/pods"
+DEFAULT_CGROUP_PATH = "/sys/fs/cgroup"
 
 USAGE = """usage: python -m gpumem_sidecar [--agent] [--once]
   --agent  measure the whole node (it needs the node's PID namespace), not one pod
@@ -38,6 +40,7 @@ class Settings(NamedTuple):
     token_file: str
     run_path: str
     pods_path: str
+    cgroup_path: str
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -56,6 +59,7 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
         token_file=get(TOKEN_FILE_ENV) or DEFAULT_TOKEN_FILE,
         run_path=get(RUN_PATH_ENV) or DEFAULT_RUN_PATH,
         pods_path=get(PODS_PATH_ENV) or DEFAULT_PODS_PATH,
+        cgroup_path=get(CGROUP_PATH_ENV) or DEFAULT_CGROUP_PATH,
     )
 
 

@@ -45,10 +45,14 @@ PICTURE = Picture(
                 1,
                 ((FIRST, 744488960),),
             ),
+            mps=True,
+            mps_limit_bytes=8589934592,
+            driver_limit_bytes=8589934592,
         ),
         Process(3312, FIRST, unknown="NotAvailable"),
     ),
     (Assignment(POD, "trainer", (FIRST,)),),
+    "Supported",
 )
 
 

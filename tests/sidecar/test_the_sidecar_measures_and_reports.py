@@ -114,7 +114,8 @@ def test_the_sidecar_tells_what_a_process_of_its_pod_holds_and_what_its_shim_say
             said = leader.wait_until(lambda said: holds(said, 100 * MIB))[-1]
     [process] = said.report["processes"]
     assert (process["podUid"], process["container"]) == (OWN_POD, "main")
-    assert process["shim"]["frameworks"] == [{"name": "torch", "version": "2.9.0"}]
+    [framework] = process["shim"]["frameworks"]
+    assert (framework["name"], framework["version"]) == ("torch", "2.9.0")
     assert said.headers["Authorization"] == "Bearer a.bound-token"
 
 

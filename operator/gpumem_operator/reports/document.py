@@ -48,7 +48,7 @@ def _pod(view: PodView) -> dict[str, Any]:
         "enforcedBy": view.enforcer.kind,
         "enforcedReason": view.enforcer.reason or None,
         "containers": [_container(one, view) for one in pod.containers],
-        "elsewhere": _rows(view, lambda name: name not in view.enforcers),
+        "elsewhere": _rows(view, lambda name: name not in {one.name for one in pod.containers}),
     }
 
 

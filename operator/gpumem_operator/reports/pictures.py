@@ -57,6 +57,9 @@ class ProcessReading:
     mps: bool = False
     claim: Shim | None = None
     """What the process says about its caps; its own word as well."""
+    mps_limit_bytes: int | None = None
+    driver_limit_bytes: int | None = None
+    """Of the whole container, as read back from the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Picture:
     processes: tuple[ProcessReading, ...]
     assignments: Mapping[tuple[str, str], frozenset[str]]
     """GPUs that were handed to a container, by pod uid and container name."""
+    driver_limits: bool | None = None
+    """Whether the driver can limit containers there; None where nobody looked."""
 
 
 def picture_of(report: Report, now: float) -> Picture:
@@ -114,6 +119,8 @@ def _best(
             start_time=process.start_time,
             mps=process.mps,
             claim=process.shim,
+            mps_limit_bytes=process.mps_limit_bytes,
+            driver_limit_bytes=process.driver_limit_bytes,
         )
         key = (process.pid, process.gpu)
         if key not in found or _rank(reading) < _rank(found[key]):

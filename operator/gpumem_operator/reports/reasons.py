@@ -4,6 +4,17 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+NO_LIMIT: Final = "NoLimit"
+OVER_LIMIT: Final = "OverLimit"
+SEVERAL_PROCESSES: Final = "SeveralProcesses"
+NO_SHIM: Final = "NoShim"
+NO_FRAMEWORK: Final = "NoFramework"
+NOT_CAPPED: Final = "NotCapped"
+NOT_ASKED: Final = "NotAsked"
+NO_PROCESS: Final = "NoProcess"
+ONLY_CLAIMED: Final = "OnlyClaimed"
+NOT_ATTRIBUTED: Final = "NotAttributed"
+
 EXPLANATIONS: Final = {
     "NoReport": "its sidecar or agent has not reported to the present leader yet",
     "Silent": "its sidecar or agent has been silent for more than 90 s: look at the log of"
@@ -20,15 +31,26 @@ EXPLANATIONS: Final = {
     "ProcessesNotShared": "its sidecar can not see its processes: leave shareProcessNamespace"
     " unset, or use the node agent",
     "NotAvailable": "the driver lists the process and gives no amount for it",
-    "NotAttributed": "the process is in no container that could be named",
+    NOT_ATTRIBUTED: "the process is in no container that could be named",
     "DeviceLost": "the GPU has fallen off the bus: the node needs a reboot or a reset of the GPU",
     "Timeout": "the driver did not answer in time",
     "NotSupported": "the driver does not support the question on this GPU",
     "NVMLError": "the driver answered with an error",
-    "NoLimit": "nothing was declared, so there is no limit to hold",
-    "OverLimit": "it holds more than its limit, so nothing held it",
-    "NotHeld": "nothing shows that the limit is held: what frameworks do with their settings has"
-    " not been read back",
+    NO_PROCESS: "no process of it is on a GPU, so there is nothing to hold and nothing to see",
+    ONLY_CLAIMED: "only the workload's own word tells what it holds: NVML is not read where the"
+    " sidecar runs, so use the node agent or a runtime class that gives the sidecar NVML",
+    NO_LIMIT: "nothing was declared, so there is no limit to hold",
+    OVER_LIMIT: "it holds, or its caps let it hold, more than its limit, so nothing holds it",
+    SEVERAL_PROCESSES: "the caps of its processes together are more than its limit: set"
+    " gpumemory.dev/processes-per-gpu to their number, or use fewer processes per GPU",
+    NO_SHIM: "a process without the shim is on the GPU (another program, an interpreter that skips"
+    " PYTHONPATH, changed variables): start it with the variables of its container, or let the"
+    " driver hold the limit",
+    NO_FRAMEWORK: "the process uses the GPU by something that the shim can not cap: use a framework"
+    " that it knows, or let the driver or MPS hold the limit",
+    NOT_CAPPED: "a framework in the process has no cap on the GPU",
+    NOT_ASKED: "a container that asked for no GPU holds memory of one, and no limit is on it: ask"
+    " for the GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void there",
 }
 
 

@@ -96,6 +96,12 @@ class Process(Model):
     source: Literal["NVML", "Shim"] = "NVML"
     mps: bool = False
     """Whether NVML lists it as a client of an MPS server."""
+    mps_limit_bytes: Amount | None = None
+    """The pinned limit on this GPU that the client of MPS was started with. None: it has none, or
+    its environment could not be read."""
+    driver_limit_bytes: Amount | None = None
+    """The hard limit on this GPU of the container's cgroup, as NVML reads it back; only the agent
+    knows. None: there is none, or it could not be read."""
     shim: Shim | None = None
 
     @model_validator(mode="after")
@@ -152,6 +158,9 @@ class Report(Model):
     """None where NVML could not be loaded."""
     unknown: Reason | None = None
     """Why the whole picture is missing."""
+    driver_limits: Literal["Supported", "Unsupported"] | None = None
+    """Whether the driver can limit a container's cgroup on a card of this node; None where nobody
+    looked."""
     gpus: Annotated[list[Gpu], Field(max_length=256)] = []
     processes: Annotated[list[Process], Field(max_length=4096)] = []
     assignments: Annotated[list[Assignment], Field(max_length=1024)] = []

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.counters import Account, Totals
-from gpumem_operator.reports.enforcement import Enforcer, enforcer_of, weakest
+from gpumem_operator.reports.enforcement import enforcers_of
+from gpumem_operator.reports.enforcer import Enforcer, weakest
 from gpumem_operator.reports.uses import PodUse
 
 
@@ -20,7 +21,7 @@ class PodView:
     charges: Mapping[str, int | None]
     """By the name of each tenant that pays for it; None where the charge is not known."""
     enforcers: Mapping[str, Enforcer] = field(default_factory=dict)
-    """By GPU container."""
+    """By container: those that ask for GPUs, and others that hold GPU memory all the same."""
 
     @property
     def enforcer(self) -> Enforcer:
@@ -53,5 +54,4 @@ def view_of(
     use: PodUse, *, declared_bytes: int | None, charges: Mapping[str, int | None]
 ) -> PodView:
     """The view of one pod, with what holds its limits."""
-    enforcers = {one.name: enforcer_of(one, use) for one in use.pod.containers}
-    return PodView(use, declared_bytes, charges, enforcers)
+    return PodView(use, declared_bytes, charges, enforcers_of(use))
