@@ -10,7 +10,13 @@ import pytest
 from chart_rendering import NAMESPACE, RELEASE, hooks, of_kind, render, settings
 from gpumem_operator import names
 
-IDS = {names.MUTATE_POD, names.MUTATE_EPHEMERAL, names.CHECK_CLAIMS}
+IDS = {
+    names.MUTATE_POD,
+    names.MUTATE_EPHEMERAL,
+    names.CHECK_CLAIMS,
+    names.ISOLATE_POD,
+    names.ISOLATE_EPHEMERAL,
+}
 ON_HOST = {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}}
 PROVIDED = {"certificates": {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}}
 

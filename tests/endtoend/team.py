@@ -39,10 +39,10 @@ class Team:
         answer: dict[str, Any] = json.loads(found.stdout)
         return answer
 
-    def until(self, *arguments: str, until: str) -> None:
+    def until(self, *arguments: str, until: str, input: str | None = None) -> None:
         """Ask until the answer contains a text: the operator works on its own time."""
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while until not in (answer := self.kubectl(*arguments)):
+        while until not in (answer := self.kubectl(*arguments, input=input)):
             assert time.monotonic() < deadline, f"{until!r} is not in {answer!r}"
             time.sleep(PAUSE_SECONDS)
 

@@ -48,8 +48,26 @@ def register(registry: kopf.OperatorRegistry, reviewer: Reviewer) -> Mapping[str
         exchange = current.get()
         exchange.verdict = await reviewer.resource_claims(exchange)
 
+    @kopf.on.mutate(*PODS, id=names.ISOLATE_POD, operations=["CREATE"], registry=registry)
+    async def isolate_pod(**_: object) -> None:
+        exchange = current.get()
+        exchange.verdict = await reviewer.isolated_pod(exchange)
+
+    @kopf.on.mutate(
+        *PODS,
+        id=names.ISOLATE_EPHEMERAL,
+        subresource="ephemeralcontainers",
+        operations=["UPDATE"],
+        registry=registry,
+    )
+    async def isolate_ephemeral_containers(**_: object) -> None:
+        exchange = current.get()
+        exchange.verdict = await reviewer.isolated_ephemeral_containers(exchange)
+
     return {
         names.MUTATE_POD: Row("CREATE", "", mutate_pod),
         names.MUTATE_EPHEMERAL: Row("UPDATE", "ephemeralcontainers", mutate_ephemeral_containers),
+        names.ISOLATE_POD: Row("CREATE", "", isolate_pod),
+        names.ISOLATE_EPHEMERAL: Row("UPDATE", "ephemeralcontainers", isolate_ephemeral_containers),
         names.CHECK_CLAIMS: Row("CREATE", "", check_resource_claims),
     }

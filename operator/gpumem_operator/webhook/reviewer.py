@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from gpumem_operator.admission.isolation import isolate_ephemeral_containers, isolate_pod
 from gpumem_operator.admission.review import review_ephemeral_containers, review_pod
 from gpumem_operator.admission.verdict import Verdict
 from gpumem_operator.api.pods import is_gpu_pod
@@ -58,6 +59,14 @@ class Reviewer:
             return self._pod_unreadable(exchange, error)
         return review_ephemeral_containers(
             exchange.pod, exchange.old_pod, surroundings, self._values
+        )
+
+    async def isolated_pod(self, exchange: Exchange) -> Verdict:
+        return Verdict(operations=tuple(isolate_pod(exchange.pod)))
+
+    async def isolated_ephemeral_containers(self, exchange: Exchange) -> Verdict:
+        return Verdict(
+            operations=tuple(isolate_ephemeral_containers(exchange.pod, exchange.old_pod))
         )
 
     async def resource_claims(self, exchange: Exchange) -> Verdict:
