@@ -10,13 +10,9 @@ import pytest
 from chart_rendering import NAMESPACE, RELEASE, hooks, of_kind, render, settings
 from gpumem_operator import names
 
-IDS = {
-    names.MUTATE_POD,
-    names.MUTATE_EPHEMERAL,
-    names.CHECK_CLAIMS,
-    names.ISOLATE_POD,
-    names.ISOLATE_EPHEMERAL,
-}
+ISOLATING = {names.ISOLATE_POD, names.ISOLATE_EPHEMERAL}
+"""Left out where the API server isolates by itself."""
+IDS = {names.MUTATE_POD, names.MUTATE_EPHEMERAL, names.CHECK_CLAIMS} | ISOLATING
 ON_HOST = {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}}
 PROVIDED = {"certificates": {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}}
 
@@ -129,7 +125,9 @@ def test_a_refusal_of_claims_fails_closed_and_a_warning_open(claims: str, policy
 
 def test_ignored_namespaces_never_call() -> None:
     values = {"ignoredNamespaces": ["quiet"]}
-    for hook in hooks(render(values)).values():
+    registered = hooks(render(values))
+    for identity in IDS - ISOLATING:
+        hook = registered[identity]
         assert hook["namespaceSelector"]["matchExpressions"] == [
             {
                 "key": "kubernetes.io/metadata.name",
@@ -138,6 +136,21 @@ def test_ignored_namespaces_never_call() -> None:
             },
             {"key": names.IGNORE_LABEL, "operator": "NotIn", "values": ["true"]},
         ]
+
+
+def test_only_isolated_namespaces_call_for_isolation_and_wait_for_nobody() -> None:
+    registered = hooks(render({"isolation": {"by": "Webhook"}}))
+    for identity in ISOLATING:
+        hook = registered[identity]
+        assert hook["failurePolicy"] == "Ignore"
+        assert hook["timeoutSeconds"] == 2
+        assert hook["namespaceSelector"]["matchExpressions"] == [
+            {"key": names.ISOLATE_LABEL, "operator": "In", "values": ["true"]}
+        ]
+
+    native = render({"isolation": {"by": "Policy"}})
+    assert hooks(native).keys() == IDS - ISOLATING
+    assert len(of_kind(native, "MutatingAdmissionPolicy")) == 1
 
 
 def test_on_the_host_everything_but_the_pods_is_installed() -> None:
