@@ -10,6 +10,7 @@ of our making: they come from a signal handler of the program's, which must be h
 """
 
 import sys
+from os import environ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ def start(name: str, file: str) -> "ModuleSpec | None":
     try:
         if not any(isinstance(finder, FirstImport) for finder in sys.meta_path):
             sys.meta_path.insert(0, FirstImport())
+            if environ.get("GPUMEM_PYTHON_PATH") == "Added":
+                from gpumem_shim import missing
+
+                missing.listen()
             # usercustomize is what is left where another sitecustomize stands before ours, and
             # that one may have imported anything.
             for framework in FRAMEWORKS.intersection(sys.modules):

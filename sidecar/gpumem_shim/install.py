@@ -9,11 +9,25 @@ from __future__ import annotations
 import os
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
+MODULES = (
+    # What is imported last comes first: half a shim is as good as none.
+    "frameworks/captures.py",
+    "frameworks/torch.py",
+    "frameworks/cupy.py",
+    "frameworks/__init__.py",
+    "cards.py",
+    "limits.py",
+    "state.py",
+    "thread.py",
+    "reclaim.py",
+    "process.py",
+    "listener.py",
+    "missing.py",
+    "chain.py",
+    "__init__.py",
+)
 INSTALLED = (
-    ("__init__.py", "gpumem_shim/__init__.py"),
-    ("state.py", "gpumem_shim/state.py"),
-    ("listener.py", "gpumem_shim/listener.py"),
-    ("chain.py", "gpumem_shim/chain.py"),
+    *((module, f"gpumem_shim/{module}") for module in MODULES),
     ("site/usercustomize.py", "usercustomize.py"),
     ("site/sitecustomize.py", "sitecustomize.py"),
 )
@@ -23,9 +37,9 @@ INSTALLED = (
 def install(target: str) -> None:
     """Copy everything into the folder `target`, readable for every user. Raises OSError."""
     os.makedirs(target, exist_ok=True)
-    package = os.path.join(target, "gpumem_shim")
-    os.makedirs(package, exist_ok=True)
-    os.chmod(package, 0o755)
+    for folder in ("gpumem_shim", "gpumem_shim/frameworks"):
+        os.makedirs(os.path.join(target, folder), exist_ok=True)
+        os.chmod(os.path.join(target, folder), 0o755)
     for source, destination in INSTALLED:
         with open(os.path.join(PACKAGE, source), "rb") as file:
             _replace(os.path.join(target, destination), file.read())

@@ -45,8 +45,8 @@ def _listen(spec: ModuleSpec) -> None:
 def imported(framework: str, module: ModuleType) -> None:
     """A framework is there now. Never raises an Exception."""
     try:
-        from gpumem_shim import state
+        from gpumem_shim import process
 
-        state.record(framework, module)
+        process.own.imported(framework, module)
     except Exception:
         pass

@@ -7,18 +7,16 @@ used again, and together with the start time they are not. It is the process's o
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
+from _thread import RLock
 from dataclasses import dataclass, field
 from json import dumps
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
+from gpumem_shim.limits import Limits
 
 SCHEMA_VERSION = 1
 LONGEST_VERSION = 64
-NOT_STARTED = "NotStarted"
-"""The framework has not used a GPU yet; what caps it is waiting for that."""
+TELLING_BYTES = 16 * 2**20
+"""Amounts that differ by less are told with the next change."""
 
 
 @dataclass
@@ -28,7 +26,7 @@ class Framework:
     version: str | None = None
     caps: dict[str, int] = field(default_factory=dict)
     """Bytes by UUID of the GPU or MIG instance."""
-    not_capped: str | None = NOT_STARTED
+    not_capped: str | None = None
     """Why it has no cap on the GPUs that `caps` does not have; one word in CamelCase."""
     cap_hits: int | None = None
     """Allocations so far that failed on a cap; None is unknown."""
@@ -58,61 +56,72 @@ class Reclaimed:
 class State:
     """All that is told, beside what names the process."""
 
+    limits: Limits
     frameworks: dict[str, Framework] = field(default_factory=dict)
     gpus: dict[str, Held] = field(default_factory=dict)
     reclaimed: Reclaimed | None = None
 
 
-own = State()
-_lock = allocate_lock()
+UNKNOWN = Held(None, None)
+_lock = RLock()
 
 
-def record(framework: str, module: ModuleType) -> None:
-    """Note that `framework` was imported, and write the file. Raises OSError where it can not."""
-    if not own.frameworks:
-        os.register_at_fork(after_in_child=_after_fork)
-    # In one piece, so that of two threads the later one writes all that is known.
-    with _lock:
-        own.frameworks[framework] = Framework(_version(module))
-        write()
+def lock() -> RLock:
+    """Held by whoever changes or writes the state."""
+    return _lock
 
 
-def _after_fork() -> None:
-    # The child has the frameworks too, and perhaps a lock that is held by a thread it has not.
+def new_lock() -> None:
+    """In a forked child, where the old one may be held by a thread that is not there."""
     global _lock
-    _lock = allocate_lock()
-    try:  # noqa: SIM105 (contextlib would be one more import in every user's process)
-        write()
-    except Exception:
+    _lock = RLock()
+
+
+def own_file() -> tuple[str, str] | None:
+    """Folder and name of this process's files (without `.json`); None where there is no folder."""
+    container = os.environ.get("GPUMEM_CONTAINER", "")
+    if not container or "/" in container or container in (".", ".."):
+        return None
+    folder = os.path.join(os.environ.get("GPUMEM_RUN_PATH") or "/run/gpumem", container)
+    return folder, f"{os.getpid()}-{start_time()}"
+
+
+def write(state: State) -> None:
+    """Write the file, where the container has a folder for it; others' leftovers go meanwhile.
+
+    Raises nothing: a program goes on where its container's volume is full or not there.
+    """
+    try:
+        place = own_file()
+        if place is None:
+            return
+        folder, name = place
+        pid, _, start = name.partition("-")
+        _make_folder(folder)
+        _remove_leftovers(folder)
+        names = {"schemaVersion": SCHEMA_VERSION, "pid": int(pid), "startTime": int(start)}
+        container = os.path.basename(folder)
+        text = dumps({**names, "container": container, **describe(state)}, indent=2) + "\n"
+        _replace(os.path.join(folder, f"{name}.json"), text.encode())
+    except OSError:
         pass
 
 
-def _version(module: ModuleType) -> str | None:
-    version = getattr(module, "__version__", None)
-    return None if version is None else str(version)[:LONGEST_VERSION]
-
-
-def write() -> None:
-    """Write the file, where the container has a folder for it; others' leftovers go meanwhile."""
-    container = os.environ.get("GPUMEM_CONTAINER", "")
-    if not container or "/" in container or container in (".", ".."):
-        return
-    folder = os.path.join(os.environ.get("GPUMEM_RUN_PATH") or "/run/gpumem", container)
-    pid = os.getpid()
-    start = start_time()
-    _make_folder(folder)
-    _remove_leftovers(folder)
-    names = {"schemaVersion": SCHEMA_VERSION, "pid": pid, "startTime": start}
-    text = dumps({**names, "container": container, **describe(own)}, indent=2) + "\n"
-    _replace(os.path.join(folder, f"{pid}-{start}.json"), text.encode())
+def significant(state: State) -> object:
+    """What is worth a new file when it changes."""
+    gpus = {
+        gpu: [amount and amount // TELLING_BYTES for amount in (held.bytes, held.outside_bytes)]
+        for gpu, held in state.gpus.items()
+    }
+    return {**describe(state), "gpus": gpus}
 
 
 def describe(state: State) -> dict[str, object]:
     """The content of the file behind the names. Unknown is null."""
     return {
-        "limitBytes": _number("GPUMEM_LIMIT_BYTES"),
-        "contextReserveBytes": _number("GPUMEM_CONTEXT_RESERVE_BYTES"),
-        "processesPerGpu": _number("GPUMEM_PROCESSES_PER_GPU") or 1,
+        "limitBytes": state.limits.limit_bytes,
+        "contextReserveBytes": state.limits.reserve_bytes,
+        "processesPerGpu": state.limits.processes,
         "frameworks": [
             {
                 "name": name,
@@ -130,11 +139,6 @@ def describe(state: State) -> dict[str, object]:
         ],
         "reclaimed": state.reclaimed and vars(state.reclaimed),
     }
-
-
-def _number(variable: str) -> int | None:
-    text = os.environ.get(variable, "")
-    return int(text) if text.isdecimal() else None
 
 
 def start_time() -> int:

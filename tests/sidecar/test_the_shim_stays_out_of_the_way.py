@@ -140,7 +140,10 @@ def test_a_framework_that_is_missing_is_missed_as_before(container: Shimmed) -> 
     assert result.stderr.strip().endswith("No module named 'cupy'")
 
 
-@pytest.mark.parametrize("broken", [".", "state.py", "listener.py", "chain.py"])
+@pytest.mark.parametrize(
+    "broken",
+    [".", "state.py", "listener.py", "chain.py", "process.py", "limits.py", "frameworks/torch.py"],
+)
 def test_half_a_shim_harms_nobody(container: Shimmed, broken: str) -> None:
     path = container.shim / "gpumem_shim" / broken
     if path.is_dir():
@@ -157,14 +160,34 @@ def test_it_imports_nothing_that_costs_where_no_framework_is(container: Shimmed)
     code = (
         "import sys\n"
         "import sitecustomize, usercustomize\n"
-        "dear = {'json', 'typing', 're', 'threading', 'gpumem_shim.state'}\n"
-        "print(sorted(dear & set(sys.modules)))\n"
+        "dear = {'json', 'typing', 're', 'threading', 'dataclasses', 'ctypes'}\n"
+        "print(sorted(dear & set(sys.modules)),\n"
+        "      sorted(m for m in sys.modules if m.startswith('gpumem_shim.')))\n"
     )
     result = container.start(code, "-S")
-    assert (result.stdout, result.stderr) == ("[]\n", "")
+    assert (result.stdout, result.stderr) == ("[] []\n", "")
 
 
 def test_the_source_of_the_shim_is_what_is_installed(container: Shimmed) -> None:
     source = SIDECAR / "gpumem_shim" / "state.py"
 
     assert (container.shim / "gpumem_shim" / "state.py").read_text() == source.read_text()
+
+
+def test_a_missing_module_is_told_of_with_the_setting_that_brings_it_back(
+    container: Shimmed,
+) -> None:
+    container.environment = {"GPUMEM_PYTHON_PATH": "Added"}
+
+    missing = container.start("import company_library")
+    other = container.start("raise ValueError('unrelated')")
+
+    *told, hint = missing.stderr.splitlines()
+    assert told[-1] == "ModuleNotFoundError: No module named 'company_library'"
+    assert "'company_library'" in hint
+    assert "gpumemory.dev/python-path" in hint
+    assert "gpumem" not in other.stderr
+
+
+def test_without_a_hidden_path_nothing_is_added(container: Shimmed) -> None:
+    assert "gpumem" not in container.start("import company_library").stderr

@@ -33,14 +33,15 @@ def test_the_file_is_the_golden_one_in_every_python(tmp_path: Path, version: str
 
     result = container.start(
         "import cupy, torch\n"
-        "from gpumem_shim import state\n"
-        f"gpu = {GPU!r}\n"
-        "state.own.frameworks['cupy'].reclaim = 'Supported'\n"
-        "state.own.frameworks['torch'] = state.Framework(\n"
+        "from gpumem_shim import process, state\n"
+        f"gpu, told = {GPU!r}, process.own.told\n"
+        "told.frameworks['cupy'] = state.Framework(\n"
+        "    '13.6.0', {}, 'NotStarted', None, 'Supported')\n"
+        "told.frameworks['torch'] = state.Framework(\n"
         "    '2.9.0', {gpu: 7516192768}, None, 2, 'Supported')\n"
-        "state.own.gpus[gpu] = state.Held(7522484224, 744488960)\n"
-        "state.own.reclaimed = state.Reclaimed('a-1', 'Done', 2**30)\n"
-        "state.write()\n"
+        "told.gpus[gpu] = state.Held(7522484224, 744488960)\n"
+        "told.reclaimed = state.Reclaimed('a-1', 'Done', 2**30)\n"
+        "state.write(told)\n"
         "import os; print(os.getpid(), open('/proc/self/stat').read())\n"
     )
 
@@ -109,10 +110,10 @@ def test_a_fork_while_another_thread_writes_does_not_hang(container: Shimmed) ->
     # The child inherits a lock that is held by a thread which it does not have.
     result = container.start(
         "import os, signal, threading, torch\n"
-        "from gpumem_shim import state\n"
+        "from gpumem_shim import process, state\n"
         "held, forked = threading.Event(), threading.Event()\n"
         "def write():\n"
-        "    with state._lock:\n"
+        "    with state.lock():\n"
         "        held.set()\n"
         "        forked.wait()\n"
         "threading.Thread(target=write).start()\n"
@@ -120,7 +121,7 @@ def test_a_fork_while_another_thread_writes_does_not_hang(container: Shimmed) ->
         "child = os.fork()\n"
         "if not child:\n"
         "    signal.alarm(10)\n"
-        "    state.record('torch', torch)\n"
+        "    process.own.imported('torch', torch)\n"
         "    os._exit(0)\n"
         "print(os.waitpid(child, 0)[1])\n"
         "forked.set()\n"

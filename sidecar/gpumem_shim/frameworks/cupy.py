@@ -1,0 +1,187 @@
+"""CuPy: the limit of its memory pools, per GPU and in bytes.
+
+CUPY_GPU_MEMORY_LIMIT in the container's environment bounds every pool from its beginning. What is
+left for us: several pools in a process, a program that sets another limit (0 is none), frameworks
+beside it, and what the process holds elsewhere. Pools are classes of an extension, whose methods
+can not be replaced, so subclasses of them take their names.
+Sources: cupy/cuda/memory.pyx of 14.2; runs of 14.2 without a GPU.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import contextmanager, suppress
+
+from gpumem_shim import limits, thread
+from gpumem_shim.frameworks import (
+    ALLOCATOR_HAS_NO_CAP,
+    NOT_STARTED,
+    Adapter,
+    NotCapped,
+)
+from gpumem_shim.frameworks.captures import Captures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import ModuleType
+    from typing import Any
+
+    from gpumem_shim.process import Process
+
+POOLS = ("MemoryPool", "MemoryAsyncPool")
+
+
+class CuPy(Adapter):
+    """`module` is cupy itself."""
+
+    name = "cupy"
+
+    def __init__(self, module: ModuleType, process: Process) -> None:
+        super().__init__(module, process)
+        self.cupy: Any = module
+        self.pools: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._captures = Captures()
+
+    def arrange(self) -> str:
+        """Put pools that know their cap in the place of CuPy's own; CUDA stays unused."""
+        cuda = self.cupy.cuda
+        for kind in POOLS:
+            if hasattr(cuda, kind):
+                capped = _capped(getattr(cuda, kind), self)
+                setattr(cuda, kind, capped)
+                setattr(cuda.memory, kind, capped)
+        first = self.cupy._default_memory_pool = cuda.MemoryPool()
+        cuda.set_allocator(first.malloc)
+        cuda.set_allocator = cuda.memory.set_allocator = self._choosing(cuda.set_allocator)
+        self._watch_captures()
+        self.cap_hits = 0
+        return NOT_STARTED
+
+    def _watch_captures(self) -> None:
+        base = self.cupy.cuda.Stream.__mro__[1]
+        try:
+            base.begin_capture = self._captures.begins(base.begin_capture)
+            base.end_capture = self._captures.ends(base.end_capture)
+        except (AttributeError, TypeError):
+            # Releases in which streams are classes of an extension, or have no captures.
+            return
+        self.can_reclaim = True
+
+    def _choosing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def set_allocator(allocator: Any = None) -> Any:
+            answer = original(allocator)
+            try:
+                if self.process.limits.obstacle is None and not self._is_ours(allocator):
+                    self.process.told.frameworks[self.name].not_capped = ALLOCATOR_HAS_NO_CAP
+            except Exception:
+                pass
+            return answer
+
+        set_allocator.__doc__ = original.__doc__
+        return set_allocator
+
+    def _is_ours(self, allocator: Any) -> bool:
+        return getattr(allocator, "__self__", None) in self.pools
+
+    def used(self, pool: Any) -> None:
+        """Before a pool takes memory on the current GPU."""
+        ordinal = int(self.cupy.cuda.runtime.getDevice())
+        if ordinal not in pool.used_on:
+            pool.used_on.add(ordinal)
+            self.process.started(self.name, ordinal)
+
+    def in_use(self) -> Iterable[int]:
+        return sorted(set().union(*(pool.used_on for pool in self.pools)))
+
+    def held(self, ordinal: int) -> int | None:
+        """In all pools."""
+        with self._on(ordinal):
+            return sum(int(pool.total_bytes()) for pool in list(self.pools))
+
+    def set_cap(self, ordinal: int, total_bytes: int, cap_bytes: int) -> int:  # noqa: ARG002
+        """Share it among the pools; the answer is what all of them may hold together."""
+        if not self._is_ours(self.cupy.cuda.get_allocator()):
+            raise NotCapped(ALLOCATOR_HAS_NO_CAP)
+        with self._on(ordinal):
+            return sum(self._set_limits(ordinal, cap_bytes))
+
+    def _set_limits(self, ordinal: int, cap_bytes: int) -> Iterator[int]:
+        # One that was not used yet has no part, and the cap of the container's environment.
+        pools = {str(id(pool)): pool for pool in self.pools if ordinal in pool.used_on}
+        shares = [limits.Share(key, int(pool.total_bytes())) for key, pool in pools.items()]
+        for key, ours in limits.split(cap_bytes, shares).items():
+            pool = pools[key]
+            theirs = pool.theirs.setdefault(ordinal, int(pool.get_limit()))
+            cap = min(ours, theirs or ours)
+            if int(pool.get_limit()) != cap:
+                pool.put_limit(cap)
+            yield cap
+
+    def bound(self, pool: Any) -> None:
+        """After the program set a limit of a pool on the current GPU."""
+        ordinal = int(self.cupy.cuda.runtime.getDevice())
+        pool.theirs[ordinal] = int(pool.get_limit())
+        pool.used_on.add(ordinal)
+        self.process.started(self.name, ordinal)
+
+    @contextmanager
+    def _on(self, ordinal: int) -> Iterator[None]:
+        """Pools answer for the current GPU. Our thread does not go back to the one before, which
+        may have no context and would get one."""
+        runtime = self.cupy.cuda.runtime
+        before = int(runtime.getDevice())
+        if before != ordinal:
+            runtime.setDevice(ordinal)
+        try:
+            yield
+        finally:
+            if before != ordinal and not thread.is_ours():
+                runtime.setDevice(before)
+
+    def busy(self) -> bool:
+        return self._captures.under_way
+
+    def reclaim(self) -> bool:
+        return self._captures.unless_capturing(self._free_all)
+
+    def _free_all(self) -> None:
+        for ordinal in self.in_use():
+            with self._on(ordinal):
+                for pool in list(self.pools):
+                    pool.free_all_blocks()
+
+
+def _capped(base: Any, adapter: CuPy) -> Any:
+    """A pool as `base`, which tells the adapter of its first use and is never unlimited."""
+
+    class Pool(base):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.used_on: set[int] = set()
+            self.theirs: dict[int, int] = {}
+            """Limits that the program set, by ordinal; 0 is none."""
+            adapter.pools.add(self)
+
+        def malloc(self, size: int) -> Any:
+            with suppress(Exception):
+                adapter.used(self)
+            try:
+                return base.malloc(self, size)
+            except MemoryError:
+                adapter.cap_hits = (adapter.cap_hits or 0) + 1
+                raise
+
+        def set_limit(self, size: Any = None, fraction: Any = None) -> None:
+            base.set_limit(self, size, fraction)
+            with suppress(Exception):
+                adapter.bound(self)
+
+        def put_limit(self, size: int) -> None:
+            base.set_limit(self, size)
+
+    Pool.__name__, Pool.__qualname__ = base.__name__, base.__qualname__
+    Pool.__module__, Pool.__doc__ = base.__module__, base.__doc__
+    for own in ("malloc", "set_limit"):
+        getattr(Pool, own).__doc__ = getattr(base, own).__doc__
+    return Pool

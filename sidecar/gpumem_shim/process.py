@@ -1,0 +1,185 @@
+"""This process: which frameworks it has, which GPUs they use, and what each may hold there.
+
+A framework's adapter calls `started` when the framework is about to use a GPU for the first time;
+the thread calls `refresh`. One lock covers it all: it is held while frameworks are told their caps,
+and no framework calls us while it holds a lock of its own that setting a cap needs.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from gpumem_shim import frameworks, state
+from gpumem_shim.limits import Limits, Share, excess, limits_from, split
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from gpumem_shim.cards import Card, Cards
+    from gpumem_shim.frameworks import Adapter
+
+NO_TOTAL = "NoTotal"
+"""The card does not say how much memory it has, so there is no fraction of it to set."""
+
+
+@dataclass
+class Process:
+    """Everything that is known in here."""
+
+    limits: Limits
+    told: state.State
+    adapters: dict[str, Adapter] = field(default_factory=dict)
+    using: dict[int, list[str]] = field(default_factory=dict)
+    """Frameworks on each GPU, by its CUDA ordinal."""
+    cards: Cards | None = None
+
+    def imported(self, name: str, module: ModuleType) -> None:
+        """A framework is there: arrange for its cap, and tell. Raises what its adapter raises."""
+        with state.lock():
+            version = getattr(module, "__version__", None)
+            text = None if version is None else str(version)[: state.LONGEST_VERSION]
+            told = self.told.frameworks[name] = state.Framework(text)
+            try:
+                adapter = frameworks.adapter_for(name, module, self)
+                if adapter is None:
+                    told.not_capped = self.limits.obstacle or frameworks.NO_ADAPTER
+                    return
+                waiting = adapter.arrange()
+                told.not_capped = self.limits.obstacle or waiting
+                told.reclaim = "Supported" if adapter.can_reclaim else "Unsupported"
+                self.adapters[name] = adapter
+            except frameworks.NotCapped as reason:
+                told.not_capped, told.reclaim = str(reason), "Unsupported"
+            except Exception:
+                # Another release than we know, or half a module: it has no cap, and that is said.
+                told.not_capped = frameworks.FAILED
+            finally:
+                state.write(self.told)
+
+    def started(self, name: str, ordinal: int) -> int | None:
+        """A framework is about to use a GPU: its cap is set, and is the answer, in bytes.
+
+        None where there is none; the state says why.
+        """
+        with state.lock():
+            cap = self._started(name, ordinal)
+            state.write(self.told)
+            return cap
+
+    def _started(self, name: str, ordinal: int) -> int | None:
+        users = self.using.setdefault(ordinal, [])
+        if name not in users:
+            users.append(name)
+        card = self._card(ordinal)
+        told = self.told.frameworks[name]
+        told.not_capped = self.limits.obstacle or (NO_TOTAL if card is None else None)
+        if card is not None and told.not_capped is None:
+            outside = self.told.gpus.get(card.uuid, state.UNKNOWN).outside_bytes
+            self._set_caps(ordinal, card, outside)
+        from gpumem_shim import thread
+
+        thread.start(self)
+        return told.caps.get(card.uuid) if card else None
+
+    def refresh(self) -> None:
+        """Measure, put the caps where they should be, and tell what changed."""
+        with state.lock():
+            before = state.significant(self.told)
+            for adapter in self.adapters.values():
+                for ordinal in adapter.in_use():
+                    if adapter.name not in self.using.get(ordinal, ()):
+                        self._started(adapter.name, ordinal)
+                self.told.frameworks[adapter.name].cap_hits = adapter.cap_hits
+            for ordinal in self.using:
+                self._measure(ordinal)
+            if state.significant(self.told) != before:
+                state.write(self.told)
+
+    def _measure(self, ordinal: int) -> None:
+        users = [self.adapters[name] for name in self.using[ordinal]]
+        card = self._card(ordinal)
+        # One that is just being started would be waited for, and may wait for us.
+        if card is None or self.cards is None or any(ordinal not in u.in_use() for u in users):
+            return
+        held = [adapter.held(ordinal) for adapter in users]
+        measured = self.cards.held_by_this_process(card)
+        outside = None
+        if measured is not None and None not in held:
+            outside = max(0, measured - sum(one or 0 for one in held))
+        self.told.gpus[card.uuid] = state.Held(measured, outside)
+        if self.limits.obstacle is None:
+            self._set_caps(ordinal, card, outside)
+
+    def _set_caps(self, ordinal: int, card: Card, outside: int | None) -> None:
+        pool = self.limits.pool_bytes or 0
+        pool = min(pool - excess(outside, self.limits.reserve_bytes), card.total_bytes)
+        # Twice where there are several: what is lowered may have grown until its new cap held, and
+        # only what it does not have then is free for the others.
+        passes = (True, False) if len(self.using[ordinal]) > 1 else (False,)
+        for only_lower in passes:
+            caps = split(pool, self._shares(ordinal, card))
+            for name, cap in caps.items():
+                now = self.told.frameworks[name].caps.get(card.uuid)
+                if not only_lower or (now is not None and cap < now):
+                    self._set_cap(name, ordinal, card, cap)
+
+    def _shares(self, ordinal: int, card: Card) -> list[Share]:
+        shares = []
+        for name in self.using[ordinal]:
+            adapter = self.adapters[name]
+            cap = self.told.frameworks[name].caps.get(card.uuid)
+            fixed = None if adapter.resizable else cap
+            shares.append(Share(name, adapter.held(ordinal) or 0, fixed))
+        return shares
+
+    def _set_cap(self, name: str, ordinal: int, card: Card, cap: int) -> None:
+        told = self.told.frameworks[name]
+        try:
+            told.caps[card.uuid] = self.adapters[name].set_cap(ordinal, card.total_bytes, cap)
+        except frameworks.NotCapped as reason:
+            told.caps.pop(card.uuid, None)
+            told.not_capped = str(reason)
+        except Exception:
+            told.caps.pop(card.uuid, None)
+            told.not_capped = frameworks.FAILED
+
+    def _card(self, ordinal: int) -> Card | None:
+        if self.cards is None:
+            from gpumem_shim.cards import Cards
+
+            self.cards = Cards()
+        return self.cards.card(ordinal)
+
+    def forked(self) -> None:
+        """In a child: it has the frameworks, and neither CUDA nor anything on a GPU."""
+        self.using, self.cards = {}, None
+        self.told.gpus, self.told.reclaimed = {}, None
+        for name, adapter in self.adapters.items():
+            told = self.told.frameworks[name]
+            if told.caps or told.not_capped == NO_TOTAL:
+                told.caps, told.not_capped = {}, frameworks.NOT_STARTED
+            adapter.cap_hits = told.cap_hits = None
+        state.write(self.told)
+
+
+def _this_process() -> Process:
+    bounds = limits_from(os.environ)
+    return Process(bounds, state.State(bounds))
+
+
+own = _this_process()
+"""Made with the first import of a framework: what the program does to the environment later does
+not raise its limit."""
+
+
+def _after_fork() -> None:
+    try:
+        state.new_lock()
+        own.forked()
+    except Exception:
+        pass
+
+
+os.register_at_fork(after_in_child=_after_fork)

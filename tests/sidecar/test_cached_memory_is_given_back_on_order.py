@@ -1,0 +1,145 @@
+"""A reclaim order beside the state file, and what the process answers in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_container import GIB, GpuContainer
+
+ORDER = {"schemaVersion": 1, "id": "a-1", "action": "Reclaim"}
+GIVE = """
+from gpumem_shim import reclaim
+folder, name = state.own_file()
+def order(**changes):
+    with open(os.path.join(folder, name + ".order"), "w") as file:
+        json.dump({**ORDER, **changes}, file)
+    reclaim.answer(process.own)
+    return told()["reclaimed"]
+"""
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> GpuContainer:
+    return GpuContainer(tmp_path)
+
+
+def run(container: GpuContainer, program: str) -> Any:
+    return container.run(f"ORDER = {ORDER}\n" + GIVE + program)
+
+
+def test_every_framework_gives_its_cache_back(container: GpuContainer) -> None:
+    reclaimed, held = run(
+        container,
+        "import torch, cupy\n"
+        "torch.allocate(2048); cupy.allocate(1024)\n"
+        "print(json.dumps(order()))\n"
+        "print(gpu.held())\n",
+    )
+    assert reclaimed == {"id": "a-1", "result": "Done", "bytes": 3 * GIB}
+    assert held == 518 * 2**20
+
+
+def test_the_thread_answers_by_itself(container: GpuContainer) -> None:
+    run(
+        container,
+        "import torch\n"
+        "torch.allocate(2048)\n"
+        "with open(os.path.join(folder, name + '.order'), 'w') as file: json.dump(ORDER, file)\n"
+        "while process.own.told.reclaimed is None: time.sleep(0.01)\n"
+        "with state.lock(): print(json.dumps(told()['reclaimed']['result']))\n",
+    )
+    [path] = container.states()
+    assert json.loads(path.read_text())["reclaimed"]["bytes"] == 2 * GIB
+
+
+def test_an_order_is_done_once(container: GpuContainer) -> None:
+    seen = run(
+        container,
+        "import torch\n"
+        "for mib in (1024, 512): torch.allocate(mib); print(json.dumps(order()['bytes']))\n"
+        "print(json.dumps(order(id='a-2')['bytes']))\n",
+    )
+    assert seen == [GIB, GIB, 512 * 2**20]
+
+
+@pytest.mark.parametrize("before", ["", "import torch"])
+def test_a_process_that_uses_no_gpu_is_left_alone(container: GpuContainer, before: str) -> None:
+    reclaimed, started = run(
+        container,
+        f"os.makedirs(folder, exist_ok=True)\n{before}\n"
+        "print(json.dumps(order())); print(json.dumps(gpu.started))\n",
+    )
+    assert (reclaimed["result"], started) == ("Unsupported", False)
+
+
+@pytest.mark.parametrize(
+    ("framework", "begin", "end"),
+    [
+        (
+            "torch",
+            "graph = torch.cuda.graphs.CUDAGraph(); graph.capture_begin()",
+            "graph.capture_end()",
+        ),
+        ("cupy", "stream = cupy.cuda.Stream(); stream.begin_capture()", "stream.end_capture()"),
+    ],
+)
+def test_nothing_is_freed_while_a_graph_is_captured(
+    container: GpuContainer, framework: str, begin: str, end: str
+) -> None:
+    during, after = run(
+        container,
+        f"import {framework}, threading\n"
+        f"{framework}.allocate(1024)\n"
+        "def capture():\n"
+        f"    global graph, stream\n"
+        f"    {begin}\n"
+        "other = threading.Thread(target=capture); other.start(); other.join()\n"
+        "print(json.dumps(order())); held = gpu.held()\n"
+        f"{end}\n"
+        "assert held == gpu.held()\n"
+        "print(json.dumps(order(id='a-2')))\n",
+    )
+    assert (during["result"], during["bytes"]) == ("Busy", None)
+    assert (after["result"], after["bytes"]) == ("Done", GIB)
+
+
+def test_a_capture_that_does_not_begin_leaves_nothing_behind(container: GpuContainer) -> None:
+    result = run(
+        container,
+        "import torch\n"
+        "torch.allocate(1024)\n"
+        "try: torch.cuda.graphs.CUDAGraph().capture_begin(1, 2, 3)\n"
+        "except TypeError: print(json.dumps(order()['result']))\n",
+    )
+    assert result == "Done"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "os.symlink('/etc/passwd', path)",
+        "os.mkfifo(path)",
+        "os.mkdir(path)",
+        "open(path, 'w').write('[' * 4000)",
+        "open(path, 'w').write('{}')",
+        "open(path, 'w').write(json.dumps({**ORDER, 'id': 7}))",
+        "open(path, 'w').write(json.dumps({**ORDER, 'action': 'Kill'}))",
+        "open(path, 'w').write(json.dumps({**ORDER, 'schemaVersion': 2}))",
+        "open(path, 'w').write(json.dumps({**ORDER, 'id': 'x' * 300}))",
+    ],
+)
+def test_what_is_no_order_is_ignored(container: GpuContainer, planted: str) -> None:
+    reclaimed = run(
+        container,
+        "import torch\n"
+        "torch.allocate(64)\n"
+        "path = os.path.join(folder, name + '.order')\n"
+        f"{planted}\n"
+        "reclaim.answer(process.own)\n"
+        "print(json.dumps(told()['reclaimed']))\n",
+    )
+    assert reclaimed is None
