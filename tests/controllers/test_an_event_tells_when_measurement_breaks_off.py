@@ -1,11 +1,12 @@
 """One Warning event when use can not be read any more, and none for what is to be expected."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Self
 
 import pytest
 
-from controllers.stored import Raw, managed_pod, policy, sealed
+from controllers.recording import Leads, Recorder
+from controllers.stored import managed_pod, policy, sealed
 from gpumem_operator.api.quantity import GIB
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
@@ -13,7 +14,6 @@ from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.statuses import StatusWorker
 from gpumem_operator.controllers.writer import Writer
-from gpumem_operator.kube.api import Api
 from gpumem_operator.reports.attribution import attribute
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.snapshot import Snapshot, view_of
@@ -23,36 +23,6 @@ from report_builders import process, report
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-class Recorder(Api):
-    """Stores what is written, as the API server would send it back."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._cache = cache
-        self.statuses: list[Raw] = []
-        self.events: list[Raw] = []
-
-    async def request(self, method: str, path: str, **fields: Any) -> Raw:  # noqa: ARG002
-        body = fields["body"]
-        if method == "POST":
-            self.events.append(body)
-            return dict(body)
-        self.statuses.append(body["status"])
-        version = int(body["metadata"]["resourceVersion"]) + 1
-        raw = policy(limits={"default": "8Gi"})
-        raw["metadata"]["resourceVersion"] = str(version)
-        self._cache.policies.see(raw | {"status": body["status"]})
-        return raw
-
-
-class Leads:
-    """This process leads."""
-
-    write_seconds = 10.0
-
-    def check(self) -> None:
-        """Always."""
-
-
 class Scene:
     """One policy with one pod that runs, and a leader since some time."""
 
@@ -60,7 +30,7 @@ class Scene:
         self.now = START
         self.cache = Cache(Values(), own_namespace="operator")
         self.cache.seal = seal = Seal(b"k" * 32)
-        self.api = Recorder(self.cache)
+        self.api = Recorder(self.cache.policies, policy(limits={"default": "8Gi"}))
         self.cache.policies.see(policy(limits={"default": "8Gi"}))
         pod = managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running")
         pod["spec"]["shareProcessNamespace"] = True

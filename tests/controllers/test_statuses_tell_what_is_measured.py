@@ -12,7 +12,8 @@ from gpumem_operator.admission.policy_status import (
 )
 from gpumem_operator.api.measure import Measure
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.ledger.tenant_status import ChargedPod, tenant_status
+from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.tenant_status import tenant_status
 
 NOW = "2026-03-01T12:00:00Z"
 (TRAINING,) = policies(policy(limits={"default": "8Gi"}))

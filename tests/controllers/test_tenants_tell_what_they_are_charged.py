@@ -4,7 +4,8 @@ from typing import Any
 
 from controllers.stored import tenant, tenant_of
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.ledger.tenant_status import ChargedPod, tenant_status
+from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.tenant_status import tenant_status
 
 NOW = "2026-03-01T12:00:00Z"
 

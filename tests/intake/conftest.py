@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from devcluster import Cluster
 from devcluster.installation import Installation
+from devcluster.leader_service import serve_leader
+from devcluster.pod_addresses import PodAddresses
+from intake.people import Person
 from intake.senders import ADDRESS, AGENT, AGENT_NODES, NODE, Cast
 
 NODES = [
@@ -19,10 +23,11 @@ NODES = [
 
 
 @pytest.fixture(scope="session")
-def operator() -> Iterator[Installation]:
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     values = {"report": {"url": ADDRESS}}
     with (
-        Cluster.start() as cluster,
+        PodAddresses(tmp_path_factory.mktemp("pods")) as pods,
+        Cluster.start(apiserver_flags=pods.apiserver_flags) as cluster,
         Installation.start(cluster, values=values, controller_replicas=2) as installation,
     ):
         account = {
@@ -32,6 +37,7 @@ def operator() -> Iterator[Installation]:
         }
         items = {"apiVersion": "v1", "kind": "List", "items": [*NODES, account]}
         cluster.kubectl("create", "-f", "-", input=json.dumps(items))
+        serve_leader(installation, pods, node=NODE)
         yield installation
 
 
@@ -44,3 +50,29 @@ def cast(operator: Installation) -> Iterator[Cast]:
     yield found
     operator.cluster.kubectl("delete", "gpumemorytenant", name)
     operator.cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def person(operator: Installation, tmp_path: Path) -> Iterator[Callable[[], Person]]:
+    """Makes people without any right; all of them leave at the end."""
+    people: list[Person] = []
+
+    def arrive() -> Person:
+        people.append(Person(operator, f"person-{uuid.uuid4().hex[:6]}", tmp_path))
+        return people[-1]
+
+    yield arrive
+    for one in people:
+        one.leave()
+
+
+@pytest.fixture
+def viewer(person: Callable[[], Person]) -> Person:
+    """Someone who may look at everything that is stored."""
+    return person().views_everything()
+
+
+@pytest.fixture
+def reader(person: Callable[[], Person]) -> Person:
+    """Someone who may also ask the leader."""
+    return person().views_everything().reads()

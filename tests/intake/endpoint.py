@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpumem_operator.intake.identity import Identities
 from gpumem_operator.intake.senders import Accounts
-from gpumem_operator.intake.server import REPORTS_PATH, Intake
+from gpumem_operator.intake.server import REPORTS_PATH, Documents, Intake
 from gpumem_operator.kube.api import ApiError, Object
 from gpumem_operator.reports.store import Store
 from report_builders import Raw, gpu, process, raw_report
@@ -68,7 +68,7 @@ async def serving(
         Identities(reviewer or Reviewer(), clock),
         accounts=Accounts(agent=AGENT, reader="reader"),
         limits=lambda _: [],
-        document=lambda _, __: {},
+        documents=Documents(usage=lambda _, __: {}, tenants=lambda _: {}),
         monotonic=clock,
     )
     async with TestClient(TestServer(intake.application())) as client:

@@ -125,3 +125,6 @@ class TenantStatus(Model):
     """The first 50 waiting pods, in the order in which they will be let through."""
     top_pods: Annotated[list[TopPod], Field(max_length=10)] = []
     """The ten pods that are charged most."""
+    pods_over_charge: Annotated[list[TopPod], Field(max_length=10)] = []
+    """Pods that were measured to hold more than they are charged: the ten that are furthest over,
+    the furthest first."""

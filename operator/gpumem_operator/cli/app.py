@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command()(files.render)
 app.command()(files.charge)
 app.command()(live.top)
+app.command()(live.tenants)
 app.command()(live.why)
 
 

@@ -80,7 +80,18 @@ def _found(kubeconfig: Path | None) -> bool:
 async def ask(
     api: Api, release: Release, *, namespace: str = "", pod: str = ""
 ) -> Mapping[str, Any]:
-    """What the leader knows, see `reports.document`. Raises ApiError."""
+    """What pods and cards hold, see `reports.document`. Raises ApiError."""
+    return await _ask(api, release, "usage", {"namespace": namespace, "pod": pod})
+
+
+async def ask_tenants(api: Api, release: Release, *, tenant: str = "") -> Mapping[str, Any]:
+    """What tenants are charged and hold, see `reports.tenants_document`. Raises ApiError."""
+    return await _ask(api, release, "tenants", {"tenant": tenant})
+
+
+async def _ask(
+    api: Api, release: Release, what: str, about: Mapping[str, str]
+) -> Mapping[str, Any]:
     account = SERVICE_ACCOUNTS.path(
         f"{release.name}-reader", namespace=release.namespace, subresource="token"
     )
@@ -93,11 +104,10 @@ async def ask(
     service = SERVICES.path(
         f"https:{release.name}-report:reports", namespace=release.namespace, subresource="proxy"
     )
-    asked = {"namespace": namespace, "pod": pod}
     return await api.request(
         "GET",
-        f"{service}/v1/usage",
-        query={key: value for key, value in asked.items() if value},
+        f"{service}/v1/{what}",
+        query={key: value for key, value in about.items() if value},
         headers={names.READER_HEADER: token},
     )
 

@@ -17,6 +17,7 @@ Context = Annotated[str | None, typer.Option("--context", help="Of the kubeconfi
 Namespace = Annotated[
     str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")
 ]
+Watch = Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 s.")]
 ReleaseNamespace = Annotated[
     str, typer.Option("--release-namespace", help="Where the operator is installed.")
 ]
@@ -42,7 +43,7 @@ def top(
     every: Annotated[
         bool, typer.Option("-A", "--all-namespaces", help="All namespaces, and all cards.")
     ] = False,
-    watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 s.")] = False,
+    watch: Watch = False,
     output: Annotated[Form, typer.Option("-o", "--output", help="Form.")] = Form.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -53,13 +54,36 @@ def top(
     from gpumem_operator.cli import leader
     from gpumem_operator.cli import top as command
 
-    if watch and output is Form.JSON:
-        _fail("--watch shows tables: leave it out with -o json")
+    as_json = _is_json(output, watch)
     chosen = "" if every else namespace or leader.current_namespace(kubeconfig, context)
     release = leader.Release(release_namespace, release_name)
 
     async def work(api: Any) -> None:
-        await command.run(api, release, namespace=chosen, watch=watch, as_json=output is Form.JSON)
+        await command.run(api, release, namespace=chosen, watch=watch, as_json=as_json)
+
+    _with_cluster(work, kubeconfig, context)
+
+
+def tenants(
+    tenant: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One in detail; default: all.")
+    ] = None,
+    watch: Watch = False,
+    output: Annotated[Form, typer.Option("-o", "--output", help="Form.")] = Form.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    release_namespace: ReleaseNamespace = "gpumem-system",
+    release_name: ReleaseName = "gpu-memory-operator",
+) -> None:
+    """Show what tenants may take, are charged, and hold."""
+    from gpumem_operator.cli import leader
+    from gpumem_operator.cli import tenants as command
+
+    as_json = _is_json(output, watch)
+    release = leader.Release(release_namespace, release_name)
+
+    async def work(api: Any) -> None:
+        await command.run(api, release, tenant=tenant or "", watch=watch, as_json=as_json)
 
     _with_cluster(work, kubeconfig, context)
 
@@ -113,6 +137,12 @@ def _with_cluster(
         raise typer.Exit(0) from None
     except (NoCluster, ApiError) as error:
         _fail(str(error))
+
+
+def _is_json(output: Form, watch: bool) -> bool:
+    if watch and output is Form.JSON:
+        _fail("--watch shows tables: leave it out with -o json")
+    return output is Form.JSON
 
 
 def _fail(text: str) -> NoReturn:

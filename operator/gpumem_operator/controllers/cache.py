@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from gpumem_operator import names
+from gpumem_operator.api.memberships import Memberships, memberships
 from gpumem_operator.api.records import (
     NamespaceRecord,
     Surroundings,
@@ -56,6 +57,10 @@ class Cache:
         """Whether everything has been listed once."""
         self._pods_in: defaultdict[str, set[Key]] = defaultdict(set)
         self._policies_in: defaultdict[str, set[Key]] = defaultdict(set)
+        self._memberships: Memberships | None = None
+        """None: not known since a namespace or the spec of a tenant changed."""
+        self.namespaces.listeners.append(self._follow_namespace)
+        self.tenants.listeners.append(self._follow_tenant)
         self.pods.listeners.append(lambda key, _, new: _index(self._pods_in, key, new))
         self.policies.listeners.append(lambda key, _, new: _index(self._policies_in, key, new))
 
@@ -85,6 +90,23 @@ class Cache:
         """Policies of one namespace, by name."""
         rows = (self.policies.get(key) for key in sorted(self._policies_in.get(namespace, ())))
         return tuple(row.value for row in rows if row)
+
+    @property
+    def memberships(self) -> Memberships:
+        """Which namespaces belong to which tenants."""
+        if self._memberships is None:
+            tenants = (row.value.record for _, row in self.tenants.rows())
+            namespaces = (row.value for _, row in self.namespaces.rows())
+            self._memberships = memberships(namespaces, tenants)
+        return self._memberships
+
+    def _follow_namespace(self, _key: Key, _old: object, _new: object) -> None:
+        self._memberships = None
+
+    def _follow_tenant(self, _key: Key, old: TenantEntry | None, new: TenantEntry | None) -> None:
+        # Its status is written every few seconds, and says nothing about namespaces.
+        if old is None or new is None or old.record != new.record:
+            self._memberships = None
 
     def surroundings(self, namespace: str) -> Surroundings:
         """What decides about the pods of one namespace."""

@@ -15,7 +15,7 @@ from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.intake.identity import Identities
 from gpumem_operator.intake.senders import Accounts, account
-from gpumem_operator.intake.server import Intake
+from gpumem_operator.intake.server import Documents, Intake
 from gpumem_operator.kube.api import NotFound
 from gpumem_operator.kube.resources import SECRETS
 from gpumem_operator.kube.serving import ServingCertificate
@@ -45,7 +45,7 @@ class ReportIntake:
                 reader=account(namespace, reports.reader_account),
             ),
             limits=board.limits_of,
-            document=board.document,
+            documents=Documents(usage=board.document, tenants=board.tenants_document),
         )
 
     async def run(self) -> None:

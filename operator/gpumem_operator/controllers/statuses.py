@@ -12,10 +12,15 @@ from gpumem_operator.admission.policy_status import (
     PolicySurroundings,
     policy_status,
 )
-from gpumem_operator.api.conditions import MEASUREMENT_UNAVAILABLE, UNREADABLE
+from gpumem_operator.api.conditions import (
+    MEASUREMENT_UNAVAILABLE,
+    UNREADABLE,
+    USING_MORE_THAN_CHARGED,
+)
 from gpumem_operator.api.measure import Measure
 from gpumem_operator.api.records import PolicyRecord, TenantRecord
 from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.alarms import Alarms, condition, turned_true
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry, PolicyEntry, TenantEntry
 from gpumem_operator.controllers.inbox import Inbox
@@ -25,7 +30,8 @@ from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.resources import POLICIES, TENANTS
 from gpumem_operator.ledger.charge import rates_of
-from gpumem_operator.ledger.tenant_status import ChargedPod, tenant_status
+from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.tenant_status import tenant_status
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS, SLIPPED_PODS
 from gpumem_operator.reports import attribution
 from gpumem_operator.reports.snapshot import Snapshot
@@ -53,6 +59,7 @@ class StatusWorker:
         self._periods = periods
         self._now = now
         self._began = now()
+        self._alarms = Alarms(writer, now)
         self._measured = Snapshot()
         """What is told about use. It is replaced every few seconds and not with each report, so
         that no status is written more often for its sake."""
@@ -140,20 +147,33 @@ class StatusWorker:
             tuple(self._charged_pods(record)),
             current=entry.status,
             now=timestamp(self._now()),
+            shared=self._cache.memberships.shared(record.name),
         )
         key: Key = ("", record.name)
         row = self._cache.tenants.get(key)
         if row is not None and row.value is entry and _differs(entry.status, wanted):
             await self._write(TENANTS.path(record.name, subresource="status"), row.version, wanted)
+            if turned_true(entry.status, wanted, USING_MORE_THAN_CHARGED):
+                await self._tell_of_use_above_charge(record, wanted)
+
+    async def _tell_of_use_above_charge(
+        self, tenant: TenantRecord, status: Mapping[str, Any]
+    ) -> None:
+        about = {
+            "apiVersion": names.API_VERSION,
+            "kind": names.TENANT_KIND,
+            "name": tenant.name,
+            "uid": tenant.uid,
+        }
+        message = str(condition(status, USING_MORE_THAN_CHARGED).get("message"))
+        await self._alarms.tell(about, kind=USING_MORE_THAN_CHARGED, message=message)
 
     def _charged_pods(self, tenant: TenantRecord) -> Iterable[ChargedPod]:
         if tenant.spec is None:
             return
         rates = rates_of(tenant.spec.quota, self._values)
-        for _, namespace in self._cache.namespaces.rows():
-            if not tenant.spec.namespace_selector.matches(namespace.value.labels):
-                continue
-            for pod in self._cache.pods_of(namespace.value.name):
+        for namespace in self._cache.memberships.by_tenant.get(tenant.name, ()):
+            for pod in self._cache.pods_of(namespace):
                 if pod.gpu and pod.charged:
                     metadata = pod.pod["metadata"]
                     yield ChargedPod(
@@ -167,15 +187,13 @@ class StatusWorker:
         view = self._measured.pods.get(pod.measured.uid)
         if view is None:
             return Measure(None, attribution.NO_REPORT, pod.measured.started, "unknown")
-        total = view.use.total
-        kind = view.enforcer.kind.lower()
-        return Measure(view.used_bytes, total.unknown, pod.measured.started, kind)
+        return view.measure
 
     async def _warn(
         self, policy: PolicyRecord, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> None:
         """One event when measurement breaks off; none where a new leader has yet to hear of it."""
-        then, now = (_condition(status, MEASUREMENT_UNAVAILABLE) for status in (before, after))
+        then, now = (condition(status, MEASUREMENT_UNAVAILABLE) for status in (before, after))
         fresh = (self._now() - self._began).total_seconds() < SILENT_AFTER_SECONDS
         if fresh or now.get("reason") != UNREADABLE or then.get("reason") == UNREADABLE:
             return
@@ -207,14 +225,6 @@ def summaries(snapshot: Snapshot) -> Mapping[str, Hashable]:
         facts = (uid, total.bytes, total.unknown, view.enforcer.kind)
         found[view.use.pod.namespace].add(facts)
     return {namespace: frozenset(facts) for namespace, facts in found.items()}
-
-
-def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == kind:
-            found: Mapping[str, Any] = condition
-            return found
-    return {}
 
 
 def _policy_pod(entry: PodEntry, measure: Measure) -> PolicyPod:

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from gpumem_operator.api.records import TenantRecord, tenants_of
+from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
-from gpumem_operator.controllers.entries import PodEntry
+from gpumem_operator.controllers.entries import PodEntry, TenantEntry
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.table import Key
 from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
@@ -25,6 +25,9 @@ from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
 from gpumem_operator.reports.store import Store
+from gpumem_operator.reports.tenant_view import TenantView
+from gpumem_operator.reports.tenants_document import tenants_document
+from gpumem_operator.reports.uses import PodUse
 
 _SNAPSHOT_SECONDS: Final = 1.0
 
@@ -89,6 +92,10 @@ class UsageBoard:
         now = timestamp(utc_now())
         return usage_document(self.snapshot(), now=now, namespace=namespace, pod=pod)
 
+    def tenants_document(self, tenant: str) -> dict[str, Any]:
+        """Tenants as JSON, or one of them with its pods where it is not empty."""
+        return tenants_document(self.snapshot(), now=timestamp(utc_now()), tenant=tenant)
+
     def advance(self) -> Snapshot:
         """Count the time since the last call, and drop what is known of what is gone."""
         snapshot = self.snapshot()
@@ -114,33 +121,43 @@ class UsageBoard:
         usage = attribute(
             (entry.measured for entry in entries.values()), self.store.pictures(), now
         )
-        tenants = self._tenants_by_namespace({e.measured.namespace for e in entries.values()})
-        pods = {
-            uid: view_of(
-                use,
-                declared_bytes=entries[uid].charge(),
-                charges=self._charges(entries[uid], tenants[use.pod.namespace]),
-            )
-            for uid, use in usage.pods.items()
-        }
-        return Snapshot(pods, usage.cards, self._counters.totals)
+        pods = {uid: self._view(entries[uid], use) for uid, use in usage.pods.items()}
+        return Snapshot(pods, usage.cards, self._counters.totals, self._tenants())
 
-    def _tenants_by_namespace(
-        self, namespaces: Iterable[str]
-    ) -> Mapping[str, tuple[TenantRecord, ...]]:
-        every = tuple(row.value.record for _, row in self._cache.tenants.rows())
-        readable = tuple(tenant for tenant in every if tenant.spec is not None)
-        return {
-            name: tenants_of(self._cache.namespace_record(name), readable) for name in namespaces
-        }
+    def _view(self, entry: PodEntry, use: PodUse) -> PodView:
+        amounts = self._charges(entry, self._tenants_of(use.pod.namespace))
+        return view_of(
+            use,
+            declared_bytes=entry.charge(),
+            charges=amounts if entry.charged else dict.fromkeys(amounts, 0),
+            queued={} if entry.charged else amounts,
+        )
+
+    def _tenants_of(self, namespace: str) -> Iterable[TenantRecord]:
+        return self._cache.memberships.by_namespace.get(namespace, ())
+
+    def _tenants(self) -> tuple[TenantView, ...]:
+        entries = {key[1]: row.value for key, row in self._cache.tenants.rows()}
+        return tuple(self._tenant(entry) for _, entry in sorted(entries.items()))
+
+    def _tenant(self, entry: TenantEntry) -> TenantView:
+        record, places = entry.record, self._cache.memberships
+        quota = record.spec.quota if record.spec else None
+        return TenantView(
+            name=record.name,
+            namespaces=places.by_tenant.get(record.name),
+            limit_bytes=quota.limit_bytes if quota else None,
+            whole_gpu_bytes=quota.whole_gpu_bytes if quota else None,
+            on_exceeded=quota.on_exceeded if quota else None,
+            shared=places.shared(record.name),
+            conditions=tuple(entry.status.get("conditions") or ()),
+        )
 
     def _charges(
         self, entry: PodEntry, tenants: Iterable[TenantRecord]
     ) -> Mapping[str, int | None]:
         return {
             tenant.name: entry.charge(rates_of(tenant.spec.quota, self._values))
-            if entry.charged
-            else 0
             for tenant in tenants
             if tenant.spec is not None
         }

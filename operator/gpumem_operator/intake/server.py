@@ -1,7 +1,8 @@
 """The HTTPS endpoint: reports in, answers out, and what is known for whoever may ask.
 
 POST /v1/reports   a report of a sidecar or an agent -> 200 with an answer
-GET  /v1/usage     what is known now -> 200, for the reader's account
+GET  /v1/usage     what pods and cards hold now -> 200, for the reader's account
+GET  /v1/tenants   what tenants are charged and hold now -> 200, for the reader's account
 
 401 no valid token | 403 the token is not for this | 400 not a report | 413 too large
 409 not newer than the last one | 429 too often | 503 the API server or this process is at its limit
@@ -14,6 +15,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
@@ -39,6 +41,7 @@ _LOG = logging.getLogger(__name__)
 
 REPORTS_PATH: Final = "/v1/reports"
 USAGE_PATH: Final = "/v1/usage"
+TENANTS_PATH: Final = "/v1/tenants"
 LARGEST_OF_AGENT: Final = 4 * 2**20
 """Bytes: 4,096 processes with all that can be said of them."""
 LARGEST_OF_SIDECAR: Final = 256 * 2**10
@@ -53,8 +56,16 @@ LIMITS: Final = Limits(
 _SHUTDOWN_SECONDS: Final = 1.0
 
 LimitsOf = Callable[[Sender], list[Limit]]
-Document = Callable[[str, str], dict[str, Any]]
-"""What is known of a namespace and a pod by their names; empty for all."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What is known, as JSON, for whoever may ask."""
+
+    usage: Callable[[str, str], dict[str, Any]]
+    """Of a namespace and a pod by their names; empty for all."""
+    tenants: Callable[[str], dict[str, Any]]
+    """Of a tenant by its name; empty for all."""
 
 
 class Intake:
@@ -67,14 +78,14 @@ class Intake:
         *,
         accounts: Accounts,
         limits: LimitsOf,
-        document: Document,
+        documents: Documents,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._identities = identities
         self._accounts = accounts
         self._limits = limits
-        self._document = document
+        self._documents = documents
         self._monotonic = monotonic
         # A sender may come every 500 ms while an order is open.
         self._senders = Rates(per_second=4, burst=20, monotonic=monotonic)
@@ -112,7 +123,11 @@ class Intake:
         """The endpoint, to be served by someone."""
         application = web.Application(middlewares=[self._answer])
         application.add_routes(
-            [web.post(REPORTS_PATH, self._report), web.get(USAGE_PATH, self._usage)]
+            [
+                web.post(REPORTS_PATH, self._report),
+                web.get(USAGE_PATH, self._usage),
+                web.get(TENANTS_PATH, self._tenants),
+            ]
         )
         return application
 
@@ -159,13 +174,20 @@ class Intake:
         return web.Response(body=answer.model_dump_json(by_alias=True).encode(), content_type=JSON)
 
     async def _usage(self, request: web.Request) -> web.Response:
+        await self._admit_reader(request)
+        query = request.query
+        return _json(self._documents.usage(query.get("namespace", ""), query.get("pod", "")))
+
+    async def _tenants(self, request: web.Request) -> web.Response:
+        await self._admit_reader(request)
+        return _json(self._documents.tenants(request.query.get("tenant", "")))
+
+    async def _admit_reader(self, request: web.Request) -> None:
         identity = await self._identify(request, request.headers.get(names.READER_HEADER, ""))
         if not self._accounts.reader or identity.user != self._accounts.reader:
             raise Refusal(403, f"{identity.user} is not the reader's account")
         if not self._senders.allow(("reader", identity.user)):
             raise Refusal(429, "more than 4 questions per second", retry_seconds=1)
-        document = self._document(request.query.get("namespace", ""), request.query.get("pod", ""))
-        return web.Response(body=orjson.dumps(document), content_type=JSON)
 
     async def _identify(self, request: web.Request, token: str) -> Identity:
         address = request.remote or ""
@@ -180,6 +202,10 @@ class Intake:
             _LOG.warning("A token could not be looked at: %s", error)
             text = "the API server could not be asked about the token"
             raise Refusal(503, text, retry_seconds=2) from None
+
+
+def _json(document: dict[str, Any]) -> web.Response:
+    return web.Response(body=orjson.dumps(document), content_type=JSON)
 
 
 async def _body(request: web.Request, largest: int) -> bytes:

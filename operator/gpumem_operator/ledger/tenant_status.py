@@ -1,31 +1,32 @@
 """What a tenant's status says, from the charges of the pods in its namespaces."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from gpumem_operator.api import conditions
-from gpumem_operator.api.measure import NOT_MEASURED, Measure, settled, used_of
+from gpumem_operator.api.measure import settled, used_of
 from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.transitions import Finding, renew_conditions
+from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.use_above_charge import pods_over_charge, using_more_than_charged
 
 TOP_PODS: Final = 10
+MOST_SHARED_NAMED: Final = 3
 
-
-@dataclass(frozen=True)
-class ChargedPod:
-    """One pod that the tenant pays for now."""
-
-    namespace: str
-    name: str
-    charged_bytes: int | None
-    """None where the pod's charge is not known."""
-    measure: Measure = NOT_MEASURED
+Shared = Mapping[str, tuple[str, ...]]
+"""Namespaces that other tenants have too, with the names of these."""
+_NOTHING_SHARED: Final[Shared] = MappingProxyType({})
 
 
 def tenant_status(
-    tenant: TenantRecord, pods: tuple[ChargedPod, ...], *, current: Mapping[str, Any], now: str
+    tenant: TenantRecord,
+    pods: tuple[ChargedPod, ...],
+    *,
+    current: Mapping[str, Any],
+    now: str,
+    shared: Shared = _NOTHING_SHARED,
 ) -> dict[str, Any]:
     """The fields of the status that follow from charges, as a raw object.
 
@@ -34,7 +35,12 @@ def tenant_status(
     """
     unreadable = tenant.spec is None
     charged = None if unreadable else add_bytes(pod.charged_bytes or 0 for pod in pods)
-    findings = [_ready(tenant), _within_quota(tenant, pods)]
+    over = [] if unreadable else pods_over_charge(pods, current.get("podsOverCharge") or ())
+    findings = [
+        _ready(tenant, shared),
+        _within_quota(tenant, pods),
+        _use_covered(tenant, pods, over),
+    ]
     return {
         "observedGeneration": tenant.generation,
         "conditions": renew_conditions(
@@ -43,6 +49,7 @@ def tenant_status(
         "chargedBytes": charged,
         **_use(pods, charged, current),
         "topPods": [] if unreadable else top_pods(pods, current.get("topPods") or ()),
+        "podsOverCharge": over,
     }
 
 
@@ -77,7 +84,7 @@ def top_pods(
     return rows
 
 
-def _ready(tenant: TenantRecord) -> Finding:
+def _ready(tenant: TenantRecord, shared: Shared) -> Finding:
     if tenant.problem is not None:
         return Finding(
             conditions.READY,
@@ -89,9 +96,41 @@ def _ready(tenant: TenantRecord) -> Finding:
     return Finding(
         conditions.READY,
         "True",
-        conditions.APPLIED,
+        conditions.SHARED_NAMESPACES if shared else conditions.APPLIED,
         "Pods of its namespaces are charged to it. This version refuses a pod that is larger than"
-        " the whole quota; it does not yet hold back pods that only exceed what is left.",
+        f" the whole quota; it does not yet hold back pods that only exceed what is left."
+        f"{_what_is_shared(shared)}",
+    )
+
+
+def _what_is_shared(shared: Shared) -> str:
+    if not shared:
+        return ""
+    named = "; ".join(
+        f"{namespace} is also in {', '.join(others[:MOST_SHARED_NAMED])}"
+        f"{_more(len(others) - MOST_SHARED_NAMED)}"
+        for namespace, others in sorted(shared.items())[:MOST_SHARED_NAMED]
+    )
+    return (
+        f" Pods of {len(shared)} of its namespaces are charged to other tenants as well:"
+        f" {named}{_more(len(shared) - MOST_SHARED_NAMED)}."
+    )
+
+
+def _more(number: int) -> str:
+    return f" and {number} more" if number > 0 else ""
+
+
+def _use_covered(
+    tenant: TenantRecord, pods: tuple[ChargedPod, ...], over: list[dict[str, Any]]
+) -> Finding:
+    if tenant.spec is not None:
+        return using_more_than_charged(pods, over)
+    return Finding(
+        conditions.USING_MORE_THAN_CHARGED,
+        "Unknown",
+        conditions.INVALID_SPEC,
+        "The stored spec can not be read.",
     )
 
 

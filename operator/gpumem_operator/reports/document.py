@@ -23,12 +23,13 @@ def usage_document(
     return {
         "schemaVersion": DOCUMENT_VERSION,
         "time": now,
-        "pods": [_pod(view) for view in views],
+        "pods": [pod_row(view) for view in views],
         "cards": [_card(card) for card in snapshot.cards],
     }
 
 
-def _pod(view: PodView) -> dict[str, Any]:
+def pod_row(view: PodView) -> dict[str, Any]:
+    """One pod with its containers."""
     pod, total = view.use.pod, view.use.total
     return {
         "namespace": pod.namespace,
@@ -41,6 +42,10 @@ def _pod(view: PodView) -> dict[str, Any]:
         "charges": [
             {"tenant": tenant, "chargedBytes": charged}
             for tenant, charged in sorted(view.charges.items())
+        ],
+        "queued": [
+            {"tenant": tenant, "queuedBytes": amount}
+            for tenant, amount in sorted(view.queued.items())
         ],
         "usedBytes": total.bytes,
         "unknown": total.unknown,

@@ -3,12 +3,18 @@ command line, so that no two of them can disagree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
+from gpumem_operator.api.measure import Measure
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.counters import Account, Totals
 from gpumem_operator.reports.enforcement import enforcers_of
 from gpumem_operator.reports.enforcer import Enforcer, weakest
+from gpumem_operator.reports.tenant_view import TenantView
 from gpumem_operator.reports.uses import PodUse
+
+_NOT_QUEUED: Final[Mapping[str, int | None]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,8 @@ class PodView:
     """What it asked for; None where it did not say."""
     charges: Mapping[str, int | None]
     """By the name of each tenant that pays for it; None where the charge is not known."""
+    queued: Mapping[str, int | None] = field(default_factory=dict)
+    """What it will be charged, by the name of each tenant, while it waits behind our gate."""
     enforcers: Mapping[str, Enforcer] = field(default_factory=dict)
     """By container: those that ask for GPUs, and others that hold GPU memory all the same."""
 
@@ -39,6 +47,12 @@ class PodView:
         total = self.use.total.bytes
         return 0 if total is None and not self.use.pod.started else total
 
+    @property
+    def measure(self) -> Measure:
+        """As statuses and sums count it."""
+        total, kind = self.use.total, self.enforcer.kind.lower()
+        return Measure(self.used_bytes, total.unknown, self.use.pod.started, kind)
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -48,10 +62,16 @@ class Snapshot:
     """By uid."""
     cards: tuple[Card, ...] = ()
     totals: Mapping[Account, Totals] = field(default_factory=dict)
+    tenants: tuple[TenantView, ...] = ()
+    """By name."""
 
 
 def view_of(
-    use: PodUse, *, declared_bytes: int | None, charges: Mapping[str, int | None]
+    use: PodUse,
+    *,
+    declared_bytes: int | None,
+    charges: Mapping[str, int | None],
+    queued: Mapping[str, int | None] = _NOT_QUEUED,
 ) -> PodView:
     """The view of one pod, with what holds its limits."""
-    return PodView(use, declared_bytes, charges, enforcers_of(use))
+    return PodView(use, declared_bytes, charges, queued, enforcers_of(use))

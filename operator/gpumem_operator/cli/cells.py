@@ -1,0 +1,40 @@
+"""Cells of the tables about pods: what is not known says so, and is never 0."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpumem_operator.api.quantity import show_bytes
+
+Row = Mapping[str, Any]
+
+
+def amount(row: Row) -> str:
+    """What is used, or why that is not known."""
+    used = row.get("usedBytes")
+    return show_bytes(used) if used is not None else f"unknown: {row.get('unknown')}"
+
+
+def known(number: int | None) -> str:
+    """An amount of which the reason is told elsewhere."""
+    return "unknown" if number is None else show_bytes(number)
+
+
+def limits(containers: Sequence[Row]) -> str:
+    """Limits per GPU with the number of GPUs: `8Gi`, `2x8Gi`; `none` for a container without."""
+    shown = []
+    for one in containers:
+        limit, gpus = one.get("limitBytes"), one.get("gpus", 1)
+        text = "none" if limit is None else show_bytes(limit)
+        shown.append(text if gpus == 1 else f"{gpus}x{text}")
+    return " + ".join(shown) or "-"
+
+
+def held(pod: Row) -> str:
+    """What holds a pod's limit, with the reason."""
+    kind, reason = pod.get("enforcedBy"), pod.get("enforcedReason")
+    return f"{kind}: {reason}" if kind and reason else kind or "-"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,68 @@
+"""What a command that asks a cluster found, on a person's screen or as JSON."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+REFRESH_SECONDS: Final = 5.0
+_WIDE: Final = 10_000
+"""Columns: nothing is cut off, in a pipe neither; a terminal wraps what is too long for it."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What one look found."""
+
+    document: Mapping[str, Any]
+    note: str = ""
+    """Why the leader did not answer; empty where it did."""
+
+
+async def show(
+    look: Callable[[], Awaitable[Shown]],
+    picture: Callable[[Mapping[str, Any]], RenderableType],
+    *,
+    watch: bool,
+    as_json: bool,
+) -> None:
+    """Print once, or again and again until interrupted. Raises what `look` raises."""
+    if watch:
+        await _watch(look, picture)
+        return
+    shown = await look()
+    if shown.note:
+        typer.echo(f"note: {shown.note}", err=True)
+    if as_json:
+        typer.echo(json.dumps(dict(shown.document) | {"note": shown.note or None}, indent=2))
+    else:
+        Console(width=_WIDE).print(picture(shown.document))
+
+
+async def _watch(
+    look: Callable[[], Awaitable[Shown]],
+    picture: Callable[[Mapping[str, Any]], RenderableType],
+) -> None:
+    console = Console()
+    with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+        while True:
+            shown = await look()
+            live.update(Group(Text(shown.note), picture(shown.document)), refresh=True)
+            await asyncio.sleep(REFRESH_SECONDS)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """In kubectl's manner."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for head in heads:
+        made.add_column(head, no_wrap=True)
+    for cells in rows:
+        made.add_row(*map(Text, cells))
+    return made

@@ -1,0 +1,50 @@
+"""Warning events when a condition turns bad: for each object one, and not again for a while."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from gpumem_operator.controllers.worker import timestamp
+from gpumem_operator.controllers.writer import Writer
+
+PAUSE: Final = timedelta(minutes=10)
+"""A condition that comes and goes is told of once in so long; the condition itself stays right."""
+MOST_REMEMBERED: Final = 10_000
+
+
+class Alarms:
+    """Of one leader. The next one begins without a memory, and may tell once more."""
+
+    def __init__(self, writer: Writer, now: Callable[[], datetime]) -> None:
+        self._writer = writer
+        self._now = now
+        self._told: dict[tuple[str, str], datetime] = {}
+        """By uid and condition, the latest last."""
+
+    async def tell(self, about: Mapping[str, Any], *, kind: str, message: str) -> None:
+        """Post an event on an object, given as `Writer.warn` takes it. Raises ApiError."""
+        now = self._now()
+        key = (str(about["uid"]), kind)
+        last = self._told.pop(key, None)
+        if last is not None and now - last < PAUSE:
+            self._told[key] = last
+            return
+        await self._writer.warn(dict(about), reason=kind, message=message, now=timestamp(now))
+        self._told[key] = now
+        if len(self._told) > MOST_REMEMBERED:
+            del self._told[next(iter(self._told))]
+
+
+def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """The condition of a raw status; empty where there is none."""
+    for one in status.get("conditions") or ():
+        if one.get("type") == kind:
+            found: Mapping[str, Any] = one
+            return found
+    return {}
+
+
+def turned_true(before: Mapping[str, Any], after: Mapping[str, Any], kind: str) -> bool:
+    """Whether the condition became True between two statuses of an object."""
+    then, now = (condition(status, kind).get("status") for status in (before, after))
+    return now == "True" and then != "True"

@@ -1,0 +1,118 @@
+"""A tenant's pods that hold more than they are charged: a condition that clears, and few events."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from controllers.recording import Leads, Recorder
+from controllers.stored import managed_pod, sealed, tenant
+from gpumem_operator.api.quantity import GIB, MIB
+from gpumem_operator.api.seal import Seal
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.alarms import PAUSE
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.options import Periods
+from gpumem_operator.controllers.statuses import StatusWorker
+from gpumem_operator.controllers.usage import UsageBoard
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.reports.pictures import Sender
+from report_builders import process, report
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+KIND = "UsingMoreThanCharged"
+
+
+class Scene:
+    """One tenant with one pod that runs with a charge of 8Gi."""
+
+    def __init__(self) -> None:
+        self.now = START
+        self.cache = Cache(Values(), own_namespace="operator")
+        self.cache.seal = seal = Seal(b"k" * 32)
+        self.api = Recorder(self.cache.tenants, tenant())
+        self.cache.tenants.see(tenant())
+        self.cache.namespaces.see(
+            {"metadata": {"name": "team", "uid": "n", "resourceVersion": "1"}}
+        )
+        pod = managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running")
+        pod["spec"]["shareProcessNamespace"] = True
+        pod["spec"]["initContainers"] = [{"name": "gpumem-sidecar"}]
+        self.cache.pods.see(sealed(pod, seal))
+        self.seconds = 0.0
+        self.board = UsageBoard(self.cache, values=Values(), monotonic=lambda: self.seconds)
+        self.lead()
+
+    def lead(self) -> None:
+        """Begin as a new leader, without a memory."""
+        self.worker = StatusWorker(
+            self.cache,
+            Writer(self.api, Leads()),
+            values=Values(),
+            periods=Periods(),
+            now=lambda: self.now,
+        )
+
+    async def at(self, seconds: float, amount: int | None = None) -> Self:
+        """Look at everything; with an amount, the sidecar has just reported it."""
+        self.seconds, self.now = seconds, START + timedelta(seconds=seconds)
+        (row,) = (row for _, row in self.cache.pods.rows())
+        if amount is not None:
+            one = report(process(amount, pod=row.uid), sequence=int(seconds))
+            self.board.store.take(Sender("Sidecar", row.uid), one, seconds)
+        self.worker.look_at_use(self.board.snapshot())
+        await self.worker.reconcile(["team"])
+        return self
+
+    @property
+    def condition(self) -> tuple[str, str]:
+        (one,) = [one for one in self.api.statuses[-1]["conditions"] if one["type"] == KIND]
+        return one["status"], one["message"]
+
+
+async def test_it_is_told_once_and_clears_itself() -> None:
+    scene = await Scene().at(100, 8 * GIB)
+    assert scene.condition == ("False", "No pod holds more than it is charged.")
+    await scene.at(110, 12 * GIB)
+    status, message = scene.condition
+    assert status == "True"
+    assert "team/train holds 12Gi, 4Gi above its charge of 8Gi" in message
+    (event,) = scene.api.events
+    assert (event["type"], event["reason"], event["message"]) == ("Warning", KIND, message)
+    assert event["involvedObject"]["kind"] == "GPUMemoryTenant"
+    assert event["metadata"]["namespace"] == "default"
+    await scene.at(120, 13 * GIB)
+    assert scene.condition[0] == "True"
+    assert len(scene.api.events) == 1, "it has not turned True again"
+    await scene.at(130, 7 * GIB)
+    assert scene.condition[0] == "False"
+    assert scene.api.statuses[-1]["podsOverCharge"] == []
+
+
+async def test_one_that_comes_and_goes_is_told_of_once_in_ten_minutes() -> None:
+    scene = Scene()
+    for second in range(100, 160, 10):
+        await scene.at(second, (12 if second % 20 else 7) * GIB)
+    assert len(scene.api.events) == 1
+    later = 110 + int(PAUSE.total_seconds())
+    await scene.at(later, 7 * GIB)
+    await scene.at(later + 10, 12 * GIB)
+    assert len(scene.api.events) == 2
+
+
+async def test_silence_is_unknown_and_no_reason_for_an_event() -> None:
+    scene = await Scene().at(100)
+    assert scene.condition[0] == "Unknown"
+    await scene.at(110, 12 * GIB)
+    await scene.at(210)
+    assert scene.condition[0] == "Unknown"
+    assert scene.api.statuses[-1]["podsOverCharge"] == []
+    assert len(scene.api.events) == 1
+
+
+async def test_nothing_is_written_for_what_measurement_wavers_by() -> None:
+    scene = await Scene().at(100, 12 * GIB)
+    written = len(scene.api.statuses)
+    await scene.at(110, 12 * GIB + 50 * MIB)
+    await scene.at(120, 12 * GIB - 50 * MIB)
+    scene.lead()
+    await scene.at(130, 12 * GIB + 50 * MIB)
+    assert len(scene.api.statuses) == written
