@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster.binaries import find_binaries
-from devcluster.demo_story import Stage, tell
+from devcluster.demo_stage import Stage
+from devcluster.demo_story import tell
 from devcluster.failure import ClusterError, log_tail
 from devcluster.progress import say
 
@@ -53,7 +54,8 @@ def _demo(keep: bool) -> int:
     try:
         say("starting a control plane, installing the chart (about 15 s)")
         ready = _answer(holder, folder)
-        tell(Stage(Path(ready["kubeconfig"]), Path(ready["kubectl"]), ROOT))
+        no_live_use = ready["no_live_use"]
+        tell(Stage(Path(ready["kubeconfig"]), Path(ready["kubectl"]), ROOT, no_live_use))
         if keep:
             _let_go(holder, folder)
             print(_CLOSING.format_map(ready))
@@ -70,7 +72,7 @@ _CLOSING = """
 The cluster goes on. To use it:
   export KUBECONFIG={kubeconfig} KUBECACHEDIR={root}/kubectl-cache
   {kubectl} get gmp,gmt,pods -A
-Nothing runs on its node, which has no kubelet: rollouts do not finish, and a pod goes only with
+Nothing runs on gpu-node, which has no kubelet: rollouts do not finish, and a pod goes only with
   {kubectl} delete pod NAME -n research --force --grace-period=0
 The operator's processes run on this machine and follow an upgrade within seconds:
   {helm} upgrade gpu-memory-operator charts/gpu-memory-operator -n gpumem-system \\

@@ -2,79 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shlex
-import subprocess
-import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from devcluster.failure import ClusterError
-
-PATIENCE_SECONDS = 60.0
-LONGEST_LINE = 96
-_BOLD, _DIM, _PLAIN = "\033[1m", "\033[2m", "\033[0m"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Where commands run."""
-
-    kubeconfig: Path
-    kubectl: Path
-    root: Path
-
-    def run(self, *arguments: str, show: bool = True, check: bool = True) -> str:
-        """Run kubectl; the command and what it prints are shown as a person would see them."""
-        return self._run("kubectl", [str(self.kubectl), *arguments], show=show, check=check)
-
-    def gpumem(self, *arguments: str, check: bool = True) -> str:
-        """Run the product's own command line."""
-        program = self.root / ".venv" / "bin" / "kubectl-gpumem"
-        return self._run("kubectl gpumem", [str(program), *arguments], show=True, check=check)
-
-    def get(self, *arguments: str) -> Any:
-        return json.loads(self.run("get", *arguments, "-o", "json", show=False))
-
-    def _run(self, shown: str, command: list[str], *, show: bool, check: bool) -> str:
-        environment = {
-            **os.environ,
-            "KUBECONFIG": str(self.kubeconfig),
-            "KUBECACHEDIR": str(self.kubeconfig.parent / "kubectl-cache"),
-        }
-        if show:
-            print(_bold(_command_line([shown, *command[1:]])))
-        result = subprocess.run(
-            command, env=environment, cwd=self.root, capture_output=True, text=True
-        )
-        if check and result.returncode != 0:
-            raise ClusterError(f"`{' '.join(command)}` failed:\n{result.stdout}{result.stderr}")
-        if show:
-            print((result.stderr + result.stdout).rstrip() + "\n")
-        return result.stdout + result.stderr
-
-    def wait_for(self, what: str, *arguments: str, until: str) -> None:
-        """Wait until a column of output reads as wanted."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            if until in self.run(*arguments, show=False, check=False):
-                return
-            time.sleep(0.2)
-        raise ClusterError(f"{what} did not happen within {PATIENCE_SECONDS:.0f} s")
+from devcluster.demo_live import over_the_limit, who_holds_what
+from devcluster.demo_stage import Stage, bold, conclude, explain
 
 
 def tell(stage: Stage) -> None:
     """All steps, from an empty cluster to charged tenants."""
     for number, (title, step) in enumerate(_STEPS, start=1):
-        print(_bold(f"--- {number}. {title}"))
+        print(bold(f"--- {number}. {title}"))
         step(stage)
 
 
 def _node(stage: Stage) -> None:
-    _explain(
+    explain(
         "The node `gpu-node` is simulated: an object with the labels that NVIDIA's feature",
         "discovery writes for 2 cards of 80 GiB. Up to 4 containers may share a card, so the node",
         "offers 8 GPUs. Nothing runs on it; the API server, the scheduler and the operator are",
@@ -84,14 +26,14 @@ def _node(stage: Stage) -> None:
     stage.wait_for("the node's memory", "get", "node", "gpu-node", "-o", f"jsonpath={memory}",
                    until="171798691840")  # fmt: skip
     stage.run("get", "node", "gpu-node", *_columns("node"))
-    _conclude(
+    conclude(
         "It is counted per node, not per card: the scheduler keeps the sum within 160Gi, and may",
         "put more on one card than that card has. To place by card is not part of this release.",
     )
 
 
 def _before(stage: Stage) -> None:
-    _explain("Without a policy the operator does not touch a pod. This is one as it is stored:")
+    explain("Without a policy the operator does not touch a pod. This is one as it is stored:")
     stage.run("apply", "-f", "examples/demo/1-namespace.yaml")
     _service_account(stage)
     stage.run("apply", "-f", "examples/demo/train.yaml")
@@ -99,7 +41,7 @@ def _before(stage: Stage) -> None:
 
 
 def _after(stage: Stage) -> None:
-    _explain(
+    explain(
         "The first pod goes by force, since nothing on the simulated node confirms its end. With a",
         "policy, the very same file then becomes:",
     )
@@ -107,27 +49,27 @@ def _after(stage: Stage) -> None:
     stage.run("apply", "-f", "examples/demo/2-policy.yaml")
     stage.run("apply", "-f", "examples/demo/train.yaml")
     _show_pod(stage, "train")
-    _conclude(
+    conclude(
         "The limit is frozen into the container, the author's allocator settings are kept and the",
         "policy's added, the shim is found through PYTHONPATH, the sidecar sits beside it.",
     )
 
 
 def _refusals(stage: Stage) -> None:
-    _explain("What can not be right is refused with its numbers. A pod that means 8Gi per GPU:")
+    explain("What can not be right is refused with its numbers. A pod that means 8Gi per GPU:")
     stage.run("apply", "-f", "examples/demo/too-little.yaml", check=False)
-    _explain("A policy with two typing errors, one of them an allocator key that no PyTorch has:")
+    explain("A policy with two typing errors, one of them an allocator key that no PyTorch has:")
     stage.run("apply", "-f", "examples/demo/typo.yaml", check=False)
 
 
 def _workloads(stage: Stage) -> None:
-    _explain("Jobs and Deployments need no change; the scheduler counts GPU memory like any other.")
+    explain("Jobs and Deployments need no change; the scheduler counts GPU memory like any other.")
     stage.run("apply", "-f", "examples/demo/job.yaml", "-f", "examples/demo/deployment.yaml")
     stage.run("scale", "deployment/serve", "--replicas=5", "-n", "research")
     stage.wait_for("a pod that does not fit", "get", "events", "-n", "research",
                    until="Insufficient nvidia.com/memory")  # fmt: skip
     stage.run("get", "pods", "-n", "research", *_columns("pods"))
-    _explain(
+    explain(
         "Four replicas of 36Gi and the pod of 8Gi fit on 160Gi; the fifth replica waits. (The Job",
         "declares no memory: its pods are limited and charged by the policy's default, and the",
         "scheduler counts it too where the chart's scheduling.fillResource is Enabled.)",
@@ -137,7 +79,7 @@ def _workloads(stage: Stage) -> None:
 
 
 def _tenants(stage: Stage) -> None:
-    _explain("A tenant is a set of namespaces with one quota. What its pods take is added up:")
+    explain("A tenant is a set of namespaces with one quota. What its pods take is added up:")
     stage.run("apply", "-f", "examples/demo/3-tenant.yaml")
     stage.wait_for("the tenant's charge", "get", "gmt", "research", "-o",
                    "jsonpath={.status.conditions[?(@.type=='WithinQuota')].status}",
@@ -145,14 +87,14 @@ def _tenants(stage: Stage) -> None:
     stage.wait_for("the policy's counts", "get", "gmp", "training", "-n", "research", "-o",
                    "jsonpath={.status.pods.managed}", until="8")  # fmt: skip
     stage.run("get", "gmp,gmt", "-A")
-    _conclude(
+    conclude(
         "Charged are 5 x 36Gi, 2 x 8Gi of the Job and 8Gi: a pod counts from its creation on, so",
         "the replica that waits for a node does too. That makes 204Gi, more than the node's 160Gi.",
     )
 
 
 def _offline(stage: Stage) -> None:
-    _explain("The same answers come from files, without a cluster, for a pull request:")
+    explain("The same answers come from files, without a cluster, for a pull request:")
     stage.gpumem("charge", "-o", "yaml", *_OFFLINE)
 
 
@@ -169,6 +111,8 @@ _STEPS = (
     ("Refusals", _refusals),
     ("A Job and a Deployment", _workloads),
     ("Policies and tenants", _tenants),
+    ("Who holds what", who_holds_what),
+    ("A program that takes more than its limit", over_the_limit),
     ("From files", _offline),
 )
 
@@ -200,35 +144,3 @@ def _pairs(mapping: dict[str, Any]) -> str:
 
 def _columns(name: str) -> list[str]:
     return ["-o", f"custom-columns-file=examples/demo/columns/{name}.txt"]
-
-
-def _command_line(words: list[str]) -> str:
-    """As one would type it, over several lines where it is long."""
-    lines = [f"$ {words[0]}"]
-    for option in re.findall(r"-\S+(?: [^-]\S*)?|\S+", shlex.join(words[1:])):
-        if len(lines[-1]) + len(option) > LONGEST_LINE:
-            lines[-1] += " \\"
-            lines.append("   ")
-        lines[-1] += f" {option}"
-    return "\n".join(lines)
-
-
-def _explain(*lines: str) -> None:
-    """What the next command shows."""
-    print("\n".join(_style(_DIM, line) for line in lines))
-
-
-def _conclude(*lines: str) -> None:
-    """What the command before has shown."""
-    _explain(*lines)
-    print()
-
-
-def _bold(text: str) -> str:
-    return _style(_BOLD, text)
-
-
-def _style(code: str, text: str) -> str:
-    """Colour only for people: not in files and pipes, and not where NO_COLOR says so."""
-    plain = not os.isatty(1) or "NO_COLOR" in os.environ
-    return text if plain else f"{code}{text}{_PLAIN}"

@@ -15,6 +15,9 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 RUN_ELSEWHERE = {
     "make demo": "tests/demo",
+    "kubectl gpumem top": "tests/demo, tests/intake",
+    "kubectl gpumem tenants": "tests/demo, tests/intake",
+    "kubectl gpumem why pod/train": "tests/demo, tests/intake",
     "make demo KEEP=1": "tests/demo",
     "make test": "this run",
     "make verify": "tests/repository",

@@ -1,0 +1,82 @@
+"""One pod of a simulated node: a simulated program and the real sidecar, as processes here.
+
+The program holds memory of the node's simulated card. The sidecar is the product's own, with the
+environment that admission gave it and a token that is bound to the pod. Both are in a PID namespace
+of their own, as in a pod with shareProcessNamespace.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from devcluster.roleprocess import free_ports
+from devcluster.sandbox import child_of, inside, new_namespace
+from devcluster.simulated_driver import Allocation, environment
+
+SIDECAR_SOURCES = Path(__file__).parent.parent / "sidecar"
+SIDECAR = "gpumem-sidecar"
+END_SECONDS = 5.0
+
+
+class SimulatedPod:
+    """Runs from construction to `end`. `driver` is the state folder of the node's driver."""
+
+    def __init__(
+        self, pod: Mapping[str, Any], mib: int, *, token: str, driver: Path, folder: Path
+    ) -> None:
+        self._folder = folder
+        self._program = Allocation(driver, "0", mib, prefix=new_namespace())
+        inner = child_of(self._program.pid)
+        self._tell_as_the_shim_would(str(pod["spec"]["containers"][0]["name"]), inner)
+        (folder / "token").write_text(token)
+        with (folder / "sidecar.log").open("ab") as log:
+            self._sidecar = subprocess.Popen(
+                [*inside(inner), sys.executable, "-m", "gpumem_sidecar"],
+                env=environment(driver) | self._environment(pod),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def hold(self, mib: int) -> None:
+        """Have the program hold so much. Raises ClusterError where the card has not enough."""
+        self._program.set(mib)
+
+    def end(self) -> None:
+        self._program.kill()
+        # The kernel ends all of a PID namespace with its first process.
+        self._sidecar.wait(END_SECONDS)
+
+    def _tell_as_the_shim_would(self, container: str, pid: int) -> None:
+        """Says which container the process is in; the program is no Python with a shim in it."""
+        start = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        inside = self._program.pid_inside
+        state = {
+            "schemaVersion": 1,
+            "pid": inside,
+            "startTime": start,
+            "container": container,
+            "frameworks": [],
+        }
+        place = self._folder / "run" / container
+        place.mkdir(parents=True)
+        (place / f"{inside}-{start}.json").write_text(json.dumps(state))
+
+    def _environment(self, pod: Mapping[str, Any]) -> dict[str, str]:
+        """The sidecar's own, with this machine's paths instead of a container's."""
+        [sidecar] = [one for one in pod["spec"]["initContainers"] if one["name"] == SIDECAR]
+        given = {
+            one["name"]: one.get("value", str(pod["metadata"]["uid"])) for one in sidecar["env"]
+        }
+        here = {
+            "PYTHONPATH": str(SIDECAR_SOURCES),
+            "GPUMEM_REPORT_TOKEN_FILE": str(self._folder / "token"),
+            "GPUMEM_RUN_PATH": str(self._folder / "run"),
+            "GPUMEM_HEALTH_PORT": str(free_ports(1)[0]),
+        }
+        return given | here
