@@ -51,7 +51,7 @@ def over_the_limit(stage: Stage) -> None:
     stage.gpumem("tenants")
     explain("One of them in detail, with the condition that names the pod:")
     stage.gpumem("tenants", "research")
-    conclude("This release reports it and does nothing about it: it does not enforce limits yet.")
+    conclude("This release tells of it; it does not yet act on a pod that is over its limit.")
 
 
 def _namespace(pod: str) -> str:

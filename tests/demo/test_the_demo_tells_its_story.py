@@ -46,7 +46,9 @@ def test_each_step_shows_what_it_promises() -> None:
     ):
         assert shown in story, f"{shown!r} is missing in:\n{story}"
     assert re.search(r"research +240Gi +204Gi", story), story
-    assert re.search(r"^steady +3Gi +4Gi +None: NotHeld +live-node +vision +vision", story, re.M)
+    assert re.search(
+        r"^steady +3Gi +4Gi +None: NoFramework +live-node +vision +vision", story, re.M
+    )
     assert re.search(r"^research +research +240Gi +212Gi +28Gi +12Gi", story, re.M), story
     assert re.search(r"^vision +vision +80Gi +8Gi +72Gi +3Gi \+ 1 unknown pod", story, re.M), story
     assert "\n\n\n" not in story

@@ -133,5 +133,7 @@ def test_a_small_change_is_no_reason_to_write(cast: Cast) -> None:
 
 def test_the_processes_have_every_right_that_they_use(operator: Installation) -> None:
     text = operator.controller_log.read_text() + operator.webhook_log.read_text()
-    assert "forbidden" not in text.lower()
+    # Namespaces of tests before this one are on their way out, and nothing is created in them.
+    lines = [line for line in text.lower().splitlines() if "being terminated" not in line]
+    assert [line for line in lines if "forbidden" in line] == []
     assert "Traceback" not in text
