@@ -19,7 +19,7 @@ test: setup ## all tests; as root also those on a real node, whose programs are 
 verify: setup ## generated files, style, types, imports, chart and tests; lists every failure
 	@bash scripts/verify.sh
 
-bench: setup ## the figures of the README, as ratios measured in one run (about three minutes)
+bench: setup ## the figures of the README, as ratios measured in one run (about six minutes)
 	@$(PY) -m bench $(ARGS)
 
 image: ## both images, with docker, podman or buildah (BASE names another base image)

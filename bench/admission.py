@@ -5,16 +5,19 @@ import json
 import os
 import random
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from bench.compare import Comparison, Plan, compare
 from bench.cost import cpu_seconds, rss_mib
+from bench.costs import Cost, main
 from bench.load import Generator, Load
 from bench.machine import describe
-from bench.report import Cost, Report
+from bench.report import Report
 from bench.shapes import SHAPES
 from devcluster import Cluster
 from devcluster.installation import Installation
@@ -55,6 +58,17 @@ HUNG, STOPPED = (
 def shortened(plan: Plan) -> Plan:
     """The same with a few pods: shows that it runs, and nothing about speed."""
     return replace(plan, block=max(plan.load.clients, 4), cycles=2)
+
+
+def run(*, quick: bool, folder: Path) -> str:
+    """Measure on a control plane of its own; returns the tables and where the JSON is."""
+    with Cluster.start() as cluster, Installation.start(cluster, roles=["webhook"]) as operator:
+        report = measure(cluster, operator, quick=quick, say=_say)
+    return f"{report.as_markdown()}\n\n{report.write(folder)}"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def measure(cluster: Cluster, installation: Installation, *, quick: bool, say: Say) -> Report:
@@ -135,3 +149,7 @@ def _hung(pid: int) -> Iterator[None]:
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    sys.exit(main("admission", __doc__, run))

@@ -2,25 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.compare import Comparison
-
-
-@dataclass(frozen=True)
-class Cost:
-    """One figure about the webhook's process."""
-
-    what: str
-    value: float
-    unit: str
-    target: float | None = None
-
-    @property
-    def good(self) -> bool | None:
-        return None if self.target is None else self.value <= self.target
+from bench.costs import Cost, table, target_of
 
 
 @dataclass(frozen=True)
@@ -41,9 +28,7 @@ class Report:
             "|---|---|---|---|---|---|---|---|---|",
             *map(_comparison_row, self.comparisons),
             "",
-            "| webhook process | value | target |",
-            "|---|---|---|",
-            *map(_cost_row, self.costs),
+            table("webhook process", self.costs),
         ]
         return "\n".join(lines)
 
@@ -51,7 +36,7 @@ class Report:
         return {
             "machine": dict(self.machine),
             "comparisons": [comparison.as_json() for comparison in self.comparisons],
-            "costs": [asdict(cost) | {"good": cost.good} for cost in self.costs],
+            "costs": [cost.as_json() for cost in self.costs],
         }
 
     def write(self, folder: Path) -> Path:
@@ -68,13 +53,5 @@ def _comparison_row(found: Comparison) -> str:
     return (
         f"| {plan.shape} | {plan.load.title} | {plan.state} | {found.without_ms:.1f} |"
         f" {found.with_ms:.1f} | {found.slowest_ms:.0f} | {found.ratio:.2f} | {spread} |"
-        f" {_target(plan.target, found.good)} |"
+        f" {target_of(plan.target, found.good)} |"
     )
-
-
-def _cost_row(cost: Cost) -> str:
-    return f"| {cost.what} | {cost.value:.2f} {cost.unit} | {_target(cost.target, cost.good)} |"
-
-
-def _target(target: float | None, good: bool | None) -> str:
-    return "" if target is None else f"<= {target:g}: {'met' if good else 'MISSED'}"

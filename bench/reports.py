@@ -7,10 +7,8 @@ the senders share it. Two ways to send: over connections that stay open, and ove
 each report.
 """
 
-import argparse
 import asyncio
 import json
-import os
 import ssl
 import sys
 import time
@@ -22,6 +20,8 @@ from typing import Any
 
 import aiohttp
 
+from bench.cost import cpu_seconds
+from bench.costs import main
 from devcluster import Cluster
 from devcluster.installation import Installation
 from gpumem_operator import names
@@ -144,7 +144,7 @@ async def _timed(
     numbers: range,
     ca: str = "",
 ) -> Rate:
-    began, spent = time.monotonic(), _cpu_seconds(pid)
+    began, spent = time.monotonic(), cpu_seconds(pid)
     await _send(
         url,
         context or ssl.create_default_context(cadata=ca),
@@ -156,7 +156,7 @@ async def _timed(
         what,
         len(pods) * len(numbers),
         time.monotonic() - began,
-        _cpu_seconds(pid) - spent,
+        cpu_seconds(pid) - spent,
     )
 
 
@@ -221,11 +221,6 @@ def _report(pod: Pod, number: int) -> bytes:
     return json.dumps(report).encode()
 
 
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def as_markdown(rates: Sequence[Rate]) -> str:
     """A table for people."""
     lines = [
@@ -263,15 +258,5 @@ def run(*, quick: bool, folder: Path) -> str:
     return f"{as_markdown(rates)}\n\n{write(rates, folder)}"
 
 
-def main() -> int:
-    """Print the table; the exit status is 0 whether or not the target is met."""
-    parser = argparse.ArgumentParser(prog="python -m bench.reports", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few pods: does it run at all?")
-    parser.add_argument("--output", type=Path, default=Path(".bench"), help="folder for the JSON")
-    options = parser.parse_args()
-    print(run(quick=options.quick, folder=options.output))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("reports", __doc__, run))

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from bench.compare import Comparison, Plan
+from bench.costs import Cost
 from bench.load import Load
-from bench.report import Cost, Report
+from bench.readme import figures, read
+from bench.report import Report
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -30,6 +32,9 @@ def test_a_quick_run_fills_every_row(tmp_path: Path) -> None:
     assert len(found["costs"]) == 3
     assert {"date", "machine", "Kubernetes", "kopf"} <= set(found["machine"])
     assert "| GPU pod | 32 clients, dry run | up |" in result.stdout
+    scale = json.loads((tmp_path / "scale.json").read_text())
+    assert [cost["unit"] for cost in scale] == ["s", "s", "MiB", "% of a core", "s"]
+    assert "not measured" not in figures(read(tmp_path))
 
 
 def test_the_median_of_the_ratios_counts_and_misses_are_marked() -> None:
