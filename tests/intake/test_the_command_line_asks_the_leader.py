@@ -25,7 +25,7 @@ def test_top_shows_the_largest_first_and_cards(cast: Cast, reader: Person) -> No
     assert shown[0].split() == ["POD", "USED", "LIMIT", "HELD", "BY", "NODE", "POLICY", "TENANT"]
     assert [line.split()[0] for line in shown[1:]] == ["large", "small", "silent"]
     assert shown[1].split() == [
-        "large", "3Gi", "8Gi", "None:", "NotHeld", NODE, POLICY, cast.namespace,
+        "large", "3Gi", "8Gi", "None:", "NoShim", NODE, POLICY, cast.namespace,
     ]  # fmt: skip
     assert "unknown: NoReport" in shown[3]
 
@@ -142,7 +142,7 @@ def test_why_explains_limit_charge_and_use(cast: Cast, reader: Person) -> None:
     assert "  container main: limit 8Gi per GPU on 1 GPU (Policy)" in lines
     assert "  declared: 8Gi" in lines
     assert f"  used by main on {GPU}: 1Gi (said by Sidecar)" in lines
-    assert any(line.startswith("  limit of main held by None: NotHeld (nothing") for line in lines)
+    assert any(line.startswith("  limit of main held by None: NoShim (") for line in lines)
 
 
 def test_why_says_who_is_charged_to_whom_may_read_tenants(cast: Cast) -> None:
