@@ -8,6 +8,7 @@ admitted(pod(container()), around(policy()))      # the pod as it would be store
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import jsonpatch
@@ -183,7 +184,7 @@ def review(raw: Raw, *records: PolicyRecord | TenantRecord, values: Values = DEF
 
 def applied(raw: Raw, verdict: Verdict) -> Raw:
     """The pod after the operations; the one that was given stays as it is."""
-    operations = [dict(operation) for operation in verdict.operations]
+    operations = deepcopy([dict(operation) for operation in verdict.operations])
     result: Raw = jsonpatch.apply_patch(raw, operations)
     return result
 

@@ -6,7 +6,6 @@ profile, the policy's default, a whole GPU.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final
 
 from gpumem_operator import names
@@ -57,13 +56,6 @@ class Declarations:
     """Faults of the declarations themselves, whatever a policy says."""
     out_of_bounds: tuple[Violation, ...]
     """Declarations that the policy's min or max does not allow."""
-
-    def of(self, container: ContainerFacts) -> Declaration | None:
-        return self._by_place.get((container.kind, container.index))
-
-    @cached_property
-    def _by_place(self) -> dict[tuple[str, int], Declaration]:
-        return {(row.container.kind, row.container.index): row for row in self.rows}
 
     def as_resources(self) -> "Declarations":
         """The same with every limit on GPUs as a memory resource: its source from now on."""

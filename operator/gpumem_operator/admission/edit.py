@@ -11,7 +11,6 @@ from gpumem_operator import names
 from gpumem_operator.admission.plan import ContainerPlan, PodPlan
 from gpumem_operator.admission.verdict import Operation
 from gpumem_operator.api.quantity import format_bytes
-from gpumem_operator.injection import environment
 from gpumem_operator.injection.paths import is_within
 
 _KEPT_PATHS: Final = frozenset({names.SHIM_PATH, names.RUN_PATH})
@@ -106,10 +105,8 @@ def changed_fields(
 ) -> dict[str, Any]:
     """Fields of one container that differ from the plan, with the values that they get."""
     changed: dict[str, Any] = {}
-    entries = raw.get("env") or []
-    edited = environment.edit(entries, plan.environment)
-    if edited != entries:
-        changed["env"] = edited
+    if plan.env is not None:
+        changed["env"] = plan.env
     mounts = raw.get("volumeMounts") or []
     mounted = _mounts(mounts, plan.mounts)
     if mounted != mounts:

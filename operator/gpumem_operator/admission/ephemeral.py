@@ -24,10 +24,10 @@ def added(facts: PodFacts, old_pod: Mapping[str, Any]) -> dict[str, ContainerFac
 def operations(containers: Mapping[str, ContainerFacts]) -> Iterator[Operation]:
     """Takes away variables that only admission may set."""
     for container in containers.values():
-        reserved = frozen.reserved(Environment(container.raw))
-        parts = [environment.Variables(removed=reserved), driver.variables()]
-        resolved = environment.resolve(Environment(container.raw), parts, existing="Keep")
         entries = container.raw.get("env") or []
+        present = Environment(entries)
+        parts = [environment.Variables(removed=frozen.reserved(present)), driver.variables()]
+        resolved = environment.resolve(present, parts, existing="Keep")
         edited = environment.edit(entries, resolved)
         if edited != entries:
             path = f"/spec/ephemeralContainers/{container.index}/env"

@@ -1,11 +1,11 @@
 """What is to be done to one pod, as data. `edit.py` turns it into operations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpumem_operator.api.pods import ContainerFacts
-from gpumem_operator.injection.environment import Resolved
+from gpumem_operator.injection.environment import EnvEntry
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class ContainerPlan:
     """Changes to one container of the author."""
 
     container: ContainerFacts
-    environment: Resolved
+    env: Sequence[EnvEntry] | None
+    """All variables; None where the container has exactly these."""
     mounts: tuple[Mapping[str, Any], ...] = ()
     """Mounts of ours; an author's mount at the same path is replaced."""
     memory_resource_bytes: int | None = None

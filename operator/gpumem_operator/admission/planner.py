@@ -6,30 +6,18 @@ from typing import Any
 
 from gpumem_operator import names
 from gpumem_operator.admission import marks
+from gpumem_operator.admission.container_environment import Declared, work_out
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration, Declarations
 from gpumem_operator.admission.plan import ContainerPlan, PodPlan
 from gpumem_operator.admission.pod_settings import PodSettings
 from gpumem_operator.api.pods import ContainerFacts, PodFacts
-from gpumem_operator.api.quantity import format_bytes
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.api.violation import Violation
-from gpumem_operator.injection import (
-    cupy,
-    dataset_cache,
-    driver,
-    frozen,
-    jax,
-    mps,
-    pytorch,
-    run_volume,
-    shim,
-    sidecar,
-    tensorflow,
-)
-from gpumem_operator.injection.environment import Environment, Resolved, Variables, resolve
-from gpumem_operator.injection.target import Target
+from gpumem_operator.injection import dataset_cache, run_volume, shim, sidecar
+from gpumem_operator.injection.environment import Resolved
+from gpumem_operator.injection.frozen import Sealing
 
 
 @dataclass(frozen=True)
@@ -51,15 +39,16 @@ def make_plan(
     seal: Seal | None = None,
 ) -> Planned:
     """The plan of a pod that a policy or a tenant decides for."""
-    sealing = frozen.Sealing(facts.namespace, seal)
+    sealing = Sealing(facts.namespace, seal)
     settings = PodSettings.of(facts, decider, values)
+    rows = {(row.container.kind, row.container.index): row for row in declarations.rows}
     parts: list[_PlannedContainer] = []
     warnings: list[str] = list(settings.warnings)
     violations: list[Violation] = list(settings.violations)
     for container in facts.containers:
         if container.kind == "ephemeralContainers":
             continue
-        row = declarations.of(container)
+        row = rows.get((container.kind, container.index))
         if row is None:
             part = _bystander(container)
         else:
@@ -86,50 +75,45 @@ class _PlannedContainer:
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     shimmed: bool = False
+    hides_python_path: bool = False
+    """Whether it gets a PYTHONPATH that may hide the image's own."""
 
 
 def _bystander(container: ContainerFacts) -> _PlannedContainer:
-    """A container without a GPU in a handled pod: only what pretends to be ours is taken away."""
-    environment = Environment(container.raw)
-    parts = [Variables(removed=frozen.reserved(environment))]
-    resolved = resolve(environment, parts, existing="Keep")
-    return _PlannedContainer(ContainerPlan(container, resolved))
+    outcome = work_out(container.raw.get("env") or [], None)
+    return _PlannedContainer(ContainerPlan(container, outcome.entries))
 
 
 def _gpu_container(
-    row: Declaration, settings: PodSettings, *, decider: Decider, sealing: frozen.Sealing
+    row: Declaration, settings: PodSettings, *, decider: Decider, sealing: Sealing
 ) -> _PlannedContainer:
-    environment = Environment(row.container.raw)
-    parts = [
-        frozen.variables(
-            row.container.name,
-            row.source,
-            frozen_bytes=row.frozen_bytes,
-            environment=environment,
-            sealing=sealing,
-        )
-    ]
-    mounts: list[Mapping[str, Any]] = []
-    warnings: list[str] = []
-    shimmed = False
-    if decider.active and decider.spec is not None:
-        obstacle = shim.obstacle(row.container, environment, settings.read_only_volumes)
-        shimmed = settings.shim and obstacle is None
-        if settings.shim and obstacle is not None:
-            warnings.append(obstacle)
-        target = settings.target(row, decider.spec)
-        parts.extend(_framework_variables(target, environment, shimmed=shimmed))
-        mounts.extend(_mounts(row.container, settings, warnings, shimmed=shimmed))
-    elif decider.spec is None:
-        parts.append(driver.variables())
-    existing = decider.spec.injection.existing_env if decider.spec else "Keep"
-    resolved = resolve(environment, parts, existing=existing)
-    filled = row.total_bytes if row.fills_resource else None
+    container = row.container
+    spec = decider.spec if decider.active else None
+    declared = Declared(
+        container=container.name,
+        source=row.source,
+        frozen_bytes=row.frozen_bytes,
+        sealing=sealing,
+        target=settings.target(row, spec) if spec is not None else None,
+        shim=settings.shim,
+        shim_obstacle=shim.read_only_mount(container, settings.read_only_volumes),
+        by_tenant=decider.spec is None,
+    )
+    outcome = work_out(container.raw.get("env") or [], declared)
+    warnings = list(outcome.warnings)
+    mounts: tuple[Mapping[str, Any], ...] = ()
+    if spec is not None:
+        mounts = tuple(_mounts(container, settings, warnings, shimmed=outcome.shimmed))
+    warnings.extend(outcome.resolved.warnings)
+    warnings.extend(_unreadable_sources(container, outcome.resolved))
     return _PlannedContainer(
-        ContainerPlan(row.container, resolved, tuple(mounts), filled),
-        (*warnings, *resolved.warnings, *_unreadable_sources(row.container, resolved)),
-        tuple(problem for part in parts for problem in part.problems),
-        shimmed,
+        ContainerPlan(
+            container, outcome.entries, mounts, row.total_bytes if row.fills_resource else None
+        ),
+        tuple(warnings),
+        outcome.problems,
+        shimmed=outcome.shimmed,
+        hides_python_path=names.PYTHON_PATH_ORIGIN_ENV in outcome.resolved.values,
     )
 
 
@@ -147,37 +131,6 @@ def _mounts(
             warnings.append(obstacle)
 
 
-def _framework_variables(
-    target: Target, environment: Environment, *, shimmed: bool
-) -> list[Variables]:
-    parts = [
-        pytorch.variables(target, environment),
-        tensorflow.variables(target, environment),
-        jax.variables(target, environment),
-        cupy.variables(target, environment),
-        mps.variables(target, environment),
-        driver.variables(),
-    ]
-    if shimmed:
-        parts.append(shim.variables(target, environment))
-    limit = target.frozen_bytes
-    if limit is not None and limit >= target.spec.limits.min_bytes and target.cap_bytes is None:
-        parts.append(_nothing_left(target))
-    return parts
-
-
-def _nothing_left(target: Target) -> Variables:
-    process = format_bytes(target.process_bytes or 0)
-    reserve = format_bytes(target.spec.limits.context_reserve_bytes)
-    return Variables(
-        problems=(
-            f"the limit leaves {process} on a GPU for each of {target.processes_per_gpu} "
-            f"processes, and {reserve} of it is reserved for the CUDA context: raise the limit or "
-            f"lower {names.PROCESSES_PER_GPU_ANNOTATION}",
-        )
-    )
-
-
 def _unreadable_sources(container: ContainerFacts, resolved: Resolved) -> tuple[str, ...]:
     ours = [item for item in resolved.added if ":" not in item]
     if not container.raw.get("envFrom") or not ours:
@@ -187,11 +140,7 @@ def _unreadable_sources(container: ContainerFacts, resolved: Resolved) -> tuple[
 
 def _hidden_python_paths(parts: list[_PlannedContainer]) -> list[str]:
     """One warning for the pod: kubectl shows at most 4096 characters of them in all."""
-    hidden = [
-        part.plan.container.name
-        for part in parts
-        if names.PYTHON_PATH_ORIGIN_ENV in part.plan.environment.values
-    ]
+    hidden = [part.plan.container.name for part in parts if part.hides_python_path]
     if not hidden:
         return []
     return [

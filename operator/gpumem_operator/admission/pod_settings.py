@@ -55,7 +55,8 @@ class PodSettings:
     def target(self, row: Declaration, spec: DefaultPolicySpec) -> Target:
         """One container of the pod, as the parts of the plan see it."""
         return Target(
-            container=row.container,
+            container_name=row.container.name,
+            gpu_count=row.container.gpu_count,
             frozen_bytes=row.frozen_bytes,
             spec=spec,
             image_python_path=self.image_python_path,

@@ -7,7 +7,7 @@ container is counted like everybody else, and admission refuses the name.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -169,8 +169,8 @@ def is_ours(kind: str, raw: Mapping[str, Any], memory_resource: str) -> bool:
 
 def _asks_for_gpu(raw: Mapping[str, Any], memory_resource: str) -> bool:
     limits = (raw.get("resources") or {}).get("limits") or ()
-    return any(is_gpu_resource(key) or key == memory_resource for key in limits) or any(
-        _gives_devices(entry) for entry in raw.get("env") or ()
+    return any(is_gpu_resource(key) or key == memory_resource for key in limits) or _sees_devices(
+        raw.get("env") or ()
     )
 
 
@@ -258,7 +258,7 @@ def _container(
         memory_bytes=memory,
         memory_text=str(limits.get(memory_resource, "")),
         gpu_count=sum(request.count for request in gpus),
-        sees_devices=any(_gives_devices(entry) for entry in raw.get("env") or ()),
+        sees_devices=_sees_devices(raw.get("env") or ()),
         raw=raw,
     )
 
@@ -269,9 +269,13 @@ def _is_read_only(volume: Mapping[str, Any]) -> bool:
     return any(isinstance(source, dict) and source.get("readOnly") for source in volume.values())
 
 
-def _gives_devices(entry: Mapping[str, Any]) -> bool:
-    # A reference has no value, and an empty value is stored as none: both may give devices.
-    return (
-        entry.get("name") == names.VISIBLE_DEVICES_ENV
-        and (entry.get("value") or "") not in NO_DEVICES
-    )
+def _sees_devices(env: Iterable[Mapping[str, Any]]) -> bool:
+    # A reference has no value, and an empty value is stored as none: both may give devices. A loop,
+    # because this runs for every variable of every pod.
+    for entry in env:
+        if (
+            entry.get("name") == names.VISIBLE_DEVICES_ENV
+            and (entry.get("value") or "") not in NO_DEVICES
+        ):
+            return True
+    return False

@@ -264,6 +264,10 @@ class DefaultPolicySpec(Model):
         ),
     )
 
+    def __hash__(self) -> int:
+        # Equal specs say the same about pods. The models' own hash would stumble over their maps.
+        return hash(self.pod_fingerprint)
+
     @cached_property
     def pod_fingerprint(self) -> str:
         """Fingerprint of what this says about pods: specs with the same one inject the same."""

@@ -72,6 +72,7 @@ def _hint(text: str) -> str:
     return f": write for example {EXAMPLE}"
 
 
+@lru_cache(maxsize=1024)
 def format_bytes(amount: int) -> str:
     """The amount in the largest binary unit that shows it exactly, down to plain bytes.
 

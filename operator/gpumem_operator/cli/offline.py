@@ -1,6 +1,7 @@
 """Admission of the pods in files, by the code that the webhook runs, without a cluster."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,7 +67,8 @@ def admit(documents: Documents, values: Values) -> Iterator[Admitted]:
         verdict = Verdict() if ignored else review_pod(workload.pod, surroundings, values)
         pod = workload.pod
         if verdict.operations:
-            pod = jsonpatch.apply_patch(pod, [dict(entry) for entry in verdict.operations])
+            # Pods share parts of their operations; what is shown of them shall not.
+            pod = jsonpatch.apply_patch(pod, deepcopy(list(verdict.operations)))
         asks = is_gpu_pod(workload.pod, values.memory_resource)
         yield Admitted(workload, surroundings, verdict, pod, ignored, asks)
 

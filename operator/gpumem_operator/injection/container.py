@@ -2,6 +2,9 @@
 
 Every default that the API server would fill in is written out: a pod that comes back to admission
 is then compared as a whole, and anything that someone changed in our containers is put right.
+
+Whoever makes one keeps it: it follows from the chart's values, and pods share it. So nobody may
+change what is in it.
 """
 
 from collections.abc import Mapping, Sequence

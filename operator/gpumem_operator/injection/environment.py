@@ -86,10 +86,8 @@ class Environment:
     something of ours in them, with the value that they had before.
     """
 
-    def __init__(self, raw_container: Mapping[str, Any]) -> None:
-        self._entries: dict[str, EnvEntry] = {
-            entry.get("name") or "": entry for entry in raw_container.get("env") or ()
-        }
+    def __init__(self, entries: Iterable[EnvEntry]) -> None:
+        self._entries: dict[str, EnvEntry] = {entry.get("name") or "": entry for entry in entries}
         listed = frozenset((self.literal(names.INJECTED_ENV) or "").split(","))
         self.taken_back: Final = listed & _ADDED_BY_PLANS & self._entries.keys()
         for name in self.taken_back:

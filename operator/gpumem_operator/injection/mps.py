@@ -19,9 +19,9 @@ _UNITS: Final = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 def variables(target: Target, _environment: Environment) -> Variables:
     """CUDA_MPS_PINNED_DEVICE_MEM_LIMIT for every GPU that the container asks for."""
     limit = target.process_bytes
-    if limit is None or limit < MIB or not target.container.gpu_count:
+    if limit is None or limit < MIB or not target.gpu_count:
         return Variables()
-    ours = dict.fromkeys(range(min(target.container.gpu_count, 64)), limit)
+    ours = dict.fromkeys(range(min(target.gpu_count, 64)), limit)
 
     def lower(theirs: str) -> str:
         parsed = _parse(theirs)

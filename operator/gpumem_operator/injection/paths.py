@@ -1,8 +1,10 @@
 """Paths of mounts, compared as the container runtime would: `/run//gpumem/` is `/run/gpumem`."""
 
 import posixpath
+from functools import lru_cache
 
 
+@lru_cache(maxsize=256)
 def normal(path: str) -> str:
     """The absolute path that kubelet and the runtime make of a mount's path."""
     return posixpath.normpath("/" + path.lstrip("/"))

@@ -6,6 +6,7 @@ PYTHONPATH; an author's own hides the image's with or without the shim.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from gpumem_operator import names
@@ -17,13 +18,16 @@ from gpumem_operator.injection.paths import is_above
 from gpumem_operator.injection.target import Target
 
 
-def obstacle(
-    container: ContainerFacts, environment: Environment, read_only_volumes: frozenset[str]
-) -> str | None:
-    """Why the container can not have the shim, for people; None where it can."""
+def unreadable_path(environment: Environment) -> str | None:
+    """Why the container's variables leave no place for the shim, for people; None where they do."""
     name = names.PYTHON_PATH_ENV
     if environment.has(name) and environment.literal(name) is None:
         return f"{name} comes from a reference, which can not be extended: the shim is left out"
+    return None
+
+
+def read_only_mount(container: ContainerFacts, read_only_volumes: frozenset[str]) -> str | None:
+    """Why the container's mounts leave no place for the shim, for people; None where they do."""
     for mount in container.mounts:
         # The runtime makes the folders to mount ours on: in there it could not, and would fail.
         fixed = bool(mount.get("readOnly")) or mount.get("name") in read_only_volumes
@@ -39,7 +43,7 @@ def variables(target: Target, environment: Environment) -> Variables:
     rest = environment.literal(names.PYTHON_PATH_ENV) if written else target.image_python_path
     path = f"{names.SHIM_PATH}:{rest}" if rest else names.SHIM_PATH
     wanted: list[Own | Setting] = [
-        Own(names.CONTAINER_ENV, target.container.name),
+        Own(names.CONTAINER_ENV, target.container_name),
         Own(names.RESERVE_BYTES_ENV, str(target.spec.limits.context_reserve_bytes)),
         Own(names.TENSORFLOW_MODE_ENV, target.spec.frameworks.tensorflow.mode),
     ]
@@ -65,6 +69,7 @@ def volumes() -> tuple[Mapping[str, Any], ...]:
     )
 
 
+@lru_cache(maxsize=4)
 def init_container(values: SidecarValues) -> Mapping[str, Any]:
     """The container that copies the shim; it must be the first one of the pod."""
     return our_container(

@@ -1,33 +1,48 @@
 """The monitoring sidecar: a native sidecar with a token of its own and nothing of the pod's."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.api.pods import PodFacts
-from gpumem_operator.api.values import Values
+from gpumem_operator.api.values import ReportValues, SidecarValues, Values
 from gpumem_operator.injection.container import our_container
 
 HEALTH_PORT: Final = 9433
 _TOKEN_SECONDS: Final = 3600
 
 
-def sidecar_container(facts: PodFacts, values: Values, *, interval_seconds: int) -> dict[str, Any]:
+def sidecar_container(
+    facts: PodFacts, values: Values, *, interval_seconds: int
+) -> Mapping[str, Any]:
     """The container; it runs from its place in the init containers until the pod ends."""
+    return _container(
+        values.sidecar,
+        values.report,
+        interval_seconds=interval_seconds,
+        probed=not _port_is_taken(facts),
+    )
+
+
+@lru_cache(maxsize=16)
+def _container(
+    sidecar: SidecarValues, report: ReportValues, *, interval_seconds: int, probed: bool
+) -> Mapping[str, Any]:
     env = [
         _field("GPUMEM_POD_NAME", "metadata.name"),
         _field("GPUMEM_POD_NAMESPACE", "metadata.namespace"),
         _field("GPUMEM_POD_UID", "metadata.uid"),
         {"name": names.REPORT_INTERVAL_ENV, "value": str(interval_seconds)},
     ]
-    if values.report.url:
-        env.append({"name": names.REPORT_URL_ENV, "value": values.report.url})
-    if values.report.ca:
-        env.append({"name": names.REPORT_CA_ENV, "value": values.report.ca})
+    if report.url:
+        env.append({"name": names.REPORT_URL_ENV, "value": report.url})
+    if report.ca:
+        env.append({"name": names.REPORT_CA_ENV, "value": report.ca})
     container = our_container(
         names.SIDECAR_CONTAINER,
-        values.sidecar,
-        resources=values.sidecar.resources,
+        sidecar,
+        resources=sidecar.resources,
         command=["python", "-m", "gpumem_sidecar"],
         mounts=[
             {"name": names.RUN_VOLUME, "mountPath": names.RUN_PATH},
@@ -36,7 +51,7 @@ def sidecar_container(facts: PodFacts, values: Values, *, interval_seconds: int)
         env=env,
     )
     container["restartPolicy"] = "Always"
-    if not _port_is_taken(facts):
+    if probed:
         container["livenessProbe"] = _probe()
     return container
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from gpumem_operator.api.pods import ContainerFacts
 from gpumem_operator.api.policy import DefaultPolicySpec
 from gpumem_operator.api.quantity import floor_to_mib
 
@@ -11,7 +10,8 @@ from gpumem_operator.api.quantity import floor_to_mib
 class Target:
     """A GPU container of a pod that a policy decides for."""
 
-    container: ContainerFacts
+    container_name: str
+    gpu_count: int
     frozen_bytes: int | None
     """Limit per GPU; None where nothing below the whole card or slice was declared."""
     spec: DefaultPolicySpec
