@@ -7,6 +7,9 @@ because their dependencies do not agree with each other.
 To move to another version, run `go get -tool PACKAGE@VERSION` in the folder for each of its
 tools. For Kubernetes, first set the version of every `replace` to its staging modules: 1.36.3 of
 Kubernetes goes with 0.36.3 of those. Always give the version, or go takes the newest and mixes.
+
+Kubernetes is there in each minor version that the product is for. GPUMEM_KUBERNETES says which one
+a cluster is to have, for example 1.34; without it the newest.
 """
 
 from __future__ import annotations
@@ -18,7 +21,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from devcluster.failure import ClusterError
+
 MODULES = Path(__file__).parent / "modules"
+KUBERNETES_VARIABLE = "GPUMEM_KUBERNETES"
+KUBERNETES_MINORS = (34, 35, 36)
 
 
 def cache_folder() -> Path:
@@ -48,7 +55,7 @@ class GoModule:
     @property
     def title(self) -> str:
         """What people call it."""
-        return "Kubernetes" if self.name == "kubernetes" else self.name
+        return "Kubernetes" if self.name.startswith("kubernetes") else self.name
 
     @cached_property
     def version(self) -> tuple[int, int, int]:
@@ -97,8 +104,23 @@ class Program:
     """How long a build takes on 2 cores, after those that come earlier in PROGRAMS."""
 
 
+def kubernetes_minors() -> tuple[int, ...]:
+    """The minor versions of Kubernetes 1 that will do; the last is built where there is none.
+
+    Raises ClusterError where GPUMEM_KUBERNETES asks for one that no module here pins."""
+    wanted = os.environ.get(KUBERNETES_VARIABLE)
+    if not wanted:
+        return KUBERNETES_MINORS
+    if wanted not in (known := {f"1.{minor}": minor for minor in KUBERNETES_MINORS}):
+        raise ClusterError(
+            f"{KUBERNETES_VARIABLE} is {wanted}, and there are {', '.join(known)}. A patch version"
+            f" is pinned for each of them in {MODULES}."
+        )
+    return (known[wanted],)
+
+
 KUBERNETES = GoModule(
-    "kubernetes",
+    f"kubernetes-1.{kubernetes_minors()[-1]}",
     "k8s.io/kubernetes",
     tuple(
         f"{package}.{variable}"
@@ -126,7 +148,7 @@ def _kubernetes_program(
         KUBERNETES,
         f"k8s.io/kubernetes/cmd/{name}",
         version_arguments,
-        accepted=((1, 34), (1, 35), (1, 36)),
+        accepted=tuple((1, minor) for minor in kubernetes_minors()),
         typical_seconds=typical_seconds,
     )
 
