@@ -5,6 +5,7 @@
 #   REGISTRY   where the names begin (default: ghcr.io/gpumemory, as in the chart's values)
 #   BUILDER    docker, podman or buildah (default: the first that is there)
 #   ARCHIVES   folder for archives of the images (default: none are written)
+#   DEMO       1: also the image of the demo's workloads, which holds simulated GPU memory
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,16 +38,17 @@ machine_settings() {
   return 0
 }
 
+# build NAME FOLDER OPTION...
 build() {
-  local target=$1 name=$2
-  local -a options=(--target "$target" --tag "$name" ${BASE:+--build-arg "BASE=$BASE"})
+  local name=$1 folder=$2
+  local -a options=(--tag "$name" "${@:3}")
   local -a settings
   mapfile -t settings < <(machine_settings)
   case $BUILDER in
-    docker) docker build "${options[@]}" . ;;
-    podman) podman build --network host "${settings[@]}" "${options[@]}" . ;;
+    docker) docker build "${options[@]}" "$folder" ;;
+    podman) podman build --network host "${settings[@]}" "${options[@]}" "$folder" ;;
     # chroot: the steps need no container runtime, and none of the rights that one needs.
-    buildah) buildah build --layers --isolation chroot --network host "${settings[@]}" "${options[@]}" . ;;
+    buildah) buildah build --layers --isolation chroot --network host "${settings[@]}" "${options[@]}" "$folder" ;;
     *) fail "BUILDER is $BUILDER, but has to be docker, podman or buildah" ;;
   esac
 }
@@ -62,13 +64,22 @@ archive() {
   esac
 }
 
+finish() {
+  local name=$1 file=$2
+  if [[ -n ${ARCHIVES:-} ]]; then
+    archive "$name" "$ARCHIVES/$file.tar"
+  fi
+  printf 'image: %s\n' "$name" >&2
+}
+
 BUILDER=${BUILDER:-$(find_builder)}
 for target in operator sidecar; do
   image=$([[ $target == operator ]] && echo gpu-memory-operator || echo gpu-memory-sidecar)
   name=$REGISTRY/$image:$VERSION
-  build "$target" "$name"
-  if [[ -n ${ARCHIVES:-} ]]; then
-    archive "$name" "$ARCHIVES/$target.tar"
-  fi
-  printf 'image: %s\n' "$name" >&2
+  build "$name" . --target "$target" ${BASE:+--build-arg "BASE=$BASE"}
+  finish "$name" "$target"
 done
+if [[ ${DEMO:-} == 1 ]]; then
+  build registry.example/workload:1 examples/demo/image --build-arg "BASE=$name"
+  finish registry.example/workload:1 workload
+fi

@@ -9,11 +9,11 @@ import json
 from pathlib import Path
 
 from devcluster.node.network import Block
+from devcluster.node.pause import PAUSE_IMAGE as PAUSE_IMAGE
 
 SOCKET = Path("/run/containerd/containerd.sock")
 CONFIGURATION = Path("/run/containerd.toml")
 NETWORKS = Path("/run/cni")
-PAUSE_IMAGE = "localhost/pause:1"
 
 
 def configuration(*, cni_folder: Path, snapshotter: str, base_specification: Path | None) -> str:

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,43 +30,64 @@ SOURCES = (
     "pyproject.toml",
     "scripts/locked.py",
     "scripts/image.sh",
+    "examples/demo/image",
     "operator",
     "sidecar",
 )
 """What the images are made of; a change of any of it makes new ones."""
-BASE = "localhost/python-base"
+BASE = "localhost/python-base:2"
+"""Another recipe gets another number: a base is looked for by its name."""
 BASE_PACKAGES = "ca-certificates,python3,python3-venv"
+UNUSED_SECONDS = 3600.0
+NOT_NEEDED = (
+    "var/cache/apt",
+    "var/lib/apt/lists",
+    *(f"usr/share/{name}" for name in ("doc", "info", "locale", "man")),
+)
+"""What no program reads, and half of the base's size."""
 IMAGE_PACKAGES = {"buildah": "buildah", "debootstrap": "debootstrap"}
 
 
 def why_no_images() -> str | None:
     """Why no images can be built here, with what to do about it; None where they can."""
-    if os.environ.get("BASE"):
+    if os.environ.get("BASE") or _archive_folder().is_dir():
         return None
     return why_not_packages(missing_programs(IMAGE_PACKAGES))
 
 
-def product_archives() -> list[Path]:
-    """Archives of the operator's and the sidecar's image; built when the cache lacks them.
+def product_archives(*, builder: str | None = None) -> list[Path]:
+    """Archives of the product's images and the demo's; built when the cache lacks them.
 
-    Takes about two minutes the first time, and a quarter of that after a change of the code.
-    Raises ClusterError with the end of what the builder printed."""
-    folder = cache_folder() / "images" / _digest()
+    Takes about two minutes the first time, and a quarter of that after a change of the code. A
+    given `builder` takes the base that BASE names, or pulls the Dockerfile's own; without one,
+    buildah builds on a base made here. Raises ClusterError with the end of what was printed."""
+    folder = _archive_folder(builder)
     with _lock(folder.parent):
         if not folder.exists():
             say("building the images (a minute or two)")
-            base = os.environ.get("BASE") or _python_base()
-            _drop_older(folder.parent)
+            variables = _builder_variables(builder)
+            _drop_unused(folder.parent)
             before = _tagged_images()
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 ready = Path(scratch) / "ready"
                 ready.mkdir()
-                variables = {"BASE": base, "ARCHIVES": str(ready)}
+                variables |= {"ARCHIVES": str(ready), "DEMO": "1"}
                 _run([REPOSITORY / "scripts" / "image.sh"], variables)
                 ready.rename(folder)
             for image in before - _tagged_images():
                 _output(["buildah", "rmi", image])
+        os.utime(folder)
     return sorted(folder.glob("*.tar"))
+
+
+def _builder_variables(builder: str | None) -> dict[str, str]:
+    """Which builder, and on what base, as image.sh wants to be told."""
+    if builder is not None:
+        return {"BUILDER": builder}
+    if os.environ.get("BASE"):
+        return {}
+    # Others do not see what buildah stores.
+    return {"BUILDER": "buildah", "BASE": _python_base()}
 
 
 def _python_base() -> str:
@@ -77,7 +99,8 @@ def _python_base() -> str:
         tree = Path(scratch) / "tree"
         include = f"--include={BASE_PACKAGES}"
         _run(["debootstrap", "--variant=minbase", include, _release(), tree, _package_source()])
-        shutil.rmtree(tree / "var/cache/apt/archives", ignore_errors=True)
+        for name in NOT_NEEDED:
+            shutil.rmtree(tree / name)
         (Path(scratch) / "Dockerfile").write_text("FROM scratch\nCOPY tree /\n")
         _run(["buildah", "build", "--isolation", "chroot", "--tag", BASE, scratch])
     return BASE
@@ -108,9 +131,13 @@ def _package_source() -> str:
     )
 
 
-def _digest() -> str:
+def _archive_folder(builder: str | None = None) -> Path:
+    return cache_folder() / "images" / _digest(builder)
+
+
+def _digest(builder: str | None) -> str:
     """Of the content of all sources."""
-    digest = hashlib.sha256(os.environ.get("BASE", "").encode())
+    digest = hashlib.sha256(f"{builder or ''} {os.environ.get('BASE') or BASE}".encode())
     for name in SOURCES:
         top = REPOSITORY / name
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
@@ -119,10 +146,12 @@ def _digest() -> str:
     return digest.hexdigest()[:12]
 
 
-def _drop_older(folder: Path) -> None:
-    """Archives are large, and of older sources nobody asks for them again."""
+def _drop_unused(folder: Path) -> None:
+    """Archives are large, and of older sources nobody asks for them again.
+
+    Those of another checkout may be in use at this moment."""
     for old in folder.iterdir():
-        if old.is_dir():
+        if old.is_dir() and time.time() - old.stat().st_mtime > UNUSED_SECONDS:
             shutil.rmtree(old)
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from devcluster.failure import ClusterError
 from devcluster.gomodules import cache_folder
-from devcluster.node.containerd import PAUSE_IMAGE
 from devcluster.simulated_driver.build import find_compiler
 
+PAUSE_IMAGE = "localhost/pause:1"
 SOURCE = Path(__file__).with_name("pause.c")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 LAYOUT = "application/vnd.oci.image"
@@ -25,8 +25,7 @@ LAYOUT = "application/vnd.oci.image"
 
 def pause_archive() -> Path:
     """An OCI archive with the image, made when the cache lacks it (under a second)."""
-    digest = hashlib.sha256(SOURCE.read_bytes() + Path(__file__).read_bytes()).hexdigest()[:12]
-    path = cache_folder() / "images" / f"pause-{digest}.tar"
+    path = pause_path()
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
@@ -34,6 +33,12 @@ def pause_archive() -> Path:
             partial.write_bytes(_archive(_compile(Path(scratch) / "pause")))
             partial.rename(path)
     return path
+
+
+def pause_path() -> Path:
+    """Where the cache keeps the archive, whether or not it has been made."""
+    digest = hashlib.sha256(SOURCE.read_bytes() + Path(__file__).read_bytes()).hexdigest()[:12]
+    return cache_folder() / "images" / f"pause-{digest}.tar"
 
 
 def _compile(target: Path) -> bytes:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from devcluster.failure import ClusterError
 from devcluster.node.cgroups import hierarchies
+from devcluster.node.pause import pause_path
 from devcluster.progress import say
+from devcluster.simulated_driver.build import find_compiler
 
 INSTALL_VARIABLE = "GPUMEM_INSTALL_PACKAGES"
 CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
@@ -40,19 +42,32 @@ def find_program(name: str) -> str | None:
 
 
 def cni_folder() -> Path | None:
-    """Where the network plugins are, in whichever of the usual places."""
-    return next((folder for folder in CNI_FOLDERS if (folder / "bridge").exists()), None)
+    """Where the network plugins are: in CNI_PATH or whichever of the usual places."""
+    given = [Path(folder) for folder in os.environ.get("CNI_PATH", "").split(os.pathsep) if folder]
+    folders = [*given, *CNI_FOLDERS]
+    return next((folder for folder in folders if (folder / "bridge").exists()), None)
 
 
 def missing_packages() -> list[str]:
     """Packages to install before a node can start."""
     missing = missing_programs(NODE_PACKAGES)
-    return missing if cni_folder() else [*missing, "containernetworking-plugins"]
+    if cni_folder() is None:
+        missing.append("containernetworking-plugins")
+    if not pause_path().exists() and not _has_compiler():
+        missing += ["gcc", "libc6-dev"]
+    return sorted(missing)
 
 
 def missing_programs(packages: Mapping[str, str]) -> list[str]:
     """The packages of those programs that are not there."""
     return sorted({package for name, package in packages.items() if find_program(name) is None})
+
+
+def _has_compiler() -> bool:
+    try:
+        return bool(find_compiler())
+    except ClusterError:
+        return False
 
 
 def why_not() -> str | None:
@@ -72,22 +87,27 @@ def why_not_packages(missing: Sequence[str]) -> str | None:
     if not missing:
         return None
     if os.environ.get(INSTALL_VARIABLE) == "1":
-        _install(missing)
-        return None
+        return _install(missing)
     return (
         f"missing here: {', '.join(missing)}. Install with `apt-get install {' '.join(missing)}`,"
         f" or set {INSTALL_VARIABLE}=1 to have that done"
     )
 
 
-def _install(packages: Sequence[str]) -> None:
+def _install(packages: Sequence[str]) -> str | None:
+    """Install packages; why that failed, else None."""
     say(f"{INSTALL_VARIABLE}=1: installing {', '.join(packages)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
     for command in (["apt-get", "update"], install):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        except FileNotFoundError:
+            return f"{', '.join(packages)} can not be installed here: there is no apt-get"
         if done.returncode != 0:
-            raise ClusterError(
-                f"`{' '.join(command)}` ended with status {done.returncode}:\n"
-                f"{done.stderr.strip()[-2000:]}\nInstall them by hand, then try again."
+            said = done.stderr.strip().splitlines() or ["nothing"]
+            return (
+                f"{', '.join(packages)} could not be installed: `{' '.join(command)}` ended with"
+                f" status {done.returncode} and said: {said[-1]}"
             )
+    return None

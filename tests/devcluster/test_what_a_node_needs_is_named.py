@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cluster_processes import write_script
-from devcluster.failure import ClusterError
 from devcluster.node import requirements
 from devcluster.node.containerd import snapshotter_for
 from devcluster.node.network import LINKS, PODS, Block
+from devcluster.node.pause import pause_path
 
 
 @pytest.fixture
@@ -62,14 +62,51 @@ def test_what_is_missing_is_installed_where_that_was_allowed(
     ]
 
 
-def test_an_installation_that_fails_is_told_with_what_it_said(
+def test_an_installation_that_fails_is_a_reason_with_what_it_said(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_script(machine / "apt-get", "echo no network >&2", "exit 100")
     monkeypatch.setenv(requirements.INSTALL_VARIABLE, "1")
 
-    with pytest.raises(ClusterError, match=r"`apt-get update` ended with status 100:\nno network"):
-        requirements.why_not_packages(["runc"])
+    assert requirements.why_not_packages(["runc", "nftables"]) == (
+        "runc, nftables could not be installed: `apt-get update` ended with status 100 and said:"
+        " no network"
+    )
+
+
+@pytest.mark.usefixtures("machine")
+def test_where_nothing_installs_packages_that_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(requirements.INSTALL_VARIABLE, "1")
+
+    reason = requirements.why_not_packages(["runc"])
+
+    assert reason == "runc can not be installed here: there is no apt-get"
+
+
+def test_a_compiler_is_asked_for_until_the_pause_image_is_made(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(requirements, "CNI_FOLDERS", (machine,))
+    (machine / "bridge").touch()
+    assert requirements.missing_packages() == ["gcc", "libc6-dev"]
+
+    pause_path().parent.mkdir(parents=True)
+    pause_path().touch()
+
+    assert requirements.missing_packages() == []
+
+
+def test_the_plugins_of_cni_path_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bridge").touch()
+    monkeypatch.setenv("CNI_PATH", f"/nowhere:{tmp_path}")
+
+    assert requirements.cni_folder() == tmp_path
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may start a node")
