@@ -1,16 +1,19 @@
 # Two commands for everybody: `make demo` and `make test`. Both do their own set-up.
-.PHONY: help setup demo test verify bench generate image
+.PHONY: help setup demo kind test verify bench generate image gpu-bundle
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 setup: ## virtual environment, control plane, .venv/bin/kubectl-gpumem
 	@bash scripts/setup.sh
 
 demo: setup ## the product on a real control plane, in half a minute (KEEP=1 leaves it running)
 	@$(PY) -m devcluster.demo $(if $(KEEP),--keep)
+
+kind: setup ## the demo on kind, with the images of this checkout (needs kind and Docker or Podman)
+	@$(PY) -m devcluster.demo --on kind $(if $(KEEP),--keep)
 
 test: setup ## all tests; as root also those on a real node, whose programs are built first
 	@$(PY) -m devcluster.node
@@ -24,6 +27,9 @@ bench: setup ## the figures of the README, as ratios measured in one run (about 
 
 image: ## both images, with docker, podman or buildah (BASE names another base image)
 	@bash scripts/image.sh
+
+gpu-bundle: setup ## all that a node needs on a machine without a network, in parts of PART_MB
+	@$(PY) -m devcluster.bundle $(or $(FOLDER),dist/gpumem-bundle) --part-mb $(or $(PART_MB),50)
 
 generate: setup ## CRDs, chart parts and reference pages from the models
 	@$(PY) -m gpumem_operator.cli.generate

@@ -18,31 +18,39 @@ from typing import Self
 
 from devcluster.binaries import find_binaries
 from devcluster.channel import Channel
+from devcluster.commands import Commands
 from devcluster.components import Layout
 from devcluster.failure import ClusterError, log_tail
 from devcluster.kubeconfig import token_user, write_kubeconfig
+from devcluster.packagepath import python_path
 from devcluster.registry import remove_record
 
 KEEPER_END_SECONDS = 20.0
-COMMAND_SECONDS = 300.0
 
 
-class Cluster:
+class Cluster(Commands):
     """etcd, kube-apiserver, kube-controller-manager and kube-scheduler on loopback.
 
     There are no nodes: pods stay pending unless something plays a node. The processes and the
     folder are gone when the cluster is stopped, and also when this process ends in any way.
     """
 
-    def __init__(self, layout: Layout, keeper: subprocess.Popen[bytes], channel: Channel) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        keeper: subprocess.Popen[bytes],
+        channel: Channel,
+        *,
+        binaries: Mapping[str, Path],
+    ) -> None:
         """Use `Cluster.start`."""
+        super().__init__(layout.kubeconfig, root=layout.root, binaries=binaries)
         self._layout = layout
         self._keeper = keeper
         self._channel = channel
         self._lock = threading.Lock()
         self._detached = False
         self.url = ""
-        self._binaries: dict[str, Path] = {}
 
     @classmethod
     def start(
@@ -62,8 +70,7 @@ class Cluster:
         """
         programs = {**find_binaries(), **(binaries or {})}
         layout = Layout(_make_root(root))
-        cluster = cls(layout, *_spawn_keeper(layout))
-        cluster._binaries = programs
+        cluster = cls(layout, *_spawn_keeper(layout), binaries=programs)
         request: dict[str, object] = {
             "root": str(layout.root),
             "binaries": {name: str(path) for name, path in programs.items()},
@@ -78,15 +85,6 @@ class Cluster:
         return cluster
 
     # Where things are
-
-    @property
-    def root(self) -> Path:
-        return self._layout.root
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The kubeconfig of the administrator."""
-        return self._layout.kubeconfig
 
     @property
     def logs(self) -> Path:
@@ -106,55 +104,6 @@ class Cluster:
     def kubeconfig_for_token(self, token: str, path: Path) -> Path:
         """Write a kubeconfig for the bearer of `token`, say a ServiceAccount; returns `path`."""
         return write_kubeconfig(path, url=self.url, ca_pem=self.ca_pem, user=token_user(token))
-
-    # Commands
-
-    def kubectl(
-        self, *arguments: str | Path, input: str | None = None, check: bool = True
-    ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the administrator; with `check`, a failure raises ClusterError."""
-        return self._run("kubectl", arguments, {}, input=input, check=check)
-
-    def helm(
-        self, *arguments: str | Path, input: str | None = None, check: bool = True
-    ) -> subprocess.CompletedProcess[str]:
-        """Run helm as the administrator; with `check`, a failure raises ClusterError."""
-        environment = {
-            f"HELM_{kind}_HOME": str(self.root / "helm" / kind.lower())
-            for kind in ("CACHE", "CONFIG", "DATA")
-        }
-        return self._run("helm", arguments, environment, input=input, check=check)
-
-    def _run(
-        self,
-        program: str,
-        arguments: Sequence[str | Path],
-        environment: Mapping[str, str],
-        *,
-        input: str | None,
-        check: bool,
-    ) -> subprocess.CompletedProcess[str]:
-        command = [self._binaries[program], *arguments]
-        # Discovery is cached by address, which another cluster may have had an hour ago.
-        always = {
-            "KUBECONFIG": str(self.kubeconfig),
-            "KUBECACHEDIR": str(self.root / "kubectl-cache"),
-        }
-        result = subprocess.run(
-            command,
-            input=input if input is not None else "",
-            env={**os.environ, **always, **environment},
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-        )
-        if check and result.returncode != 0:
-            shown = " ".join(map(str, arguments))
-            raise ClusterError(
-                f"`{program} {shown}` ended with status {result.returncode}:\n"
-                f"{result.stdout}{result.stderr}".rstrip()
-            )
-        return result
 
     # Life
 
@@ -242,7 +191,6 @@ def _make_root(root: Path | None) -> Path:
 
 def _spawn_keeper(layout: Layout) -> tuple[subprocess.Popen[bytes], Channel]:
     ours, theirs = socket.socketpair()
-    package_parent = Path(__file__).parent.parent
     with theirs, layout.log_of("keeper").open("wb") as log:
         keeper = subprocess.Popen(
             [sys.executable, "-m", "devcluster.keeper", str(theirs.fileno()), str(os.getpid())],
@@ -250,7 +198,7 @@ def _spawn_keeper(layout: Layout) -> tuple[subprocess.Popen[bytes], Channel]:
             stdout=log,
             stderr=log,
             cwd="/",
-            env={**os.environ, "PYTHONPATH": str(package_parent)},
+            env={**os.environ, "PYTHONPATH": python_path()},
             pass_fds=[theirs.fileno()],
             # A Ctrl-C at the terminal is for the caller; the keeper sees its consequence.
             start_new_session=True,

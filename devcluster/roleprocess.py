@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import select
 import signal
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from devcluster.components import Component
 from devcluster.failure import ClusterError, log_tail
+from devcluster.packagepath import python_path
 from devcluster.ports import HeldPort
 
 SOURCES = Path(__file__).parent.parent / "operator"
@@ -35,7 +37,8 @@ class RoleProcess:
     def __init__(self, name: str, arguments: Sequence[str], *, log: Path, health_port: int) -> None:
         # `env` becomes Python, so the process id is the same. The sources are named, so that it
         # does not matter whether the package is installed for this interpreter.
-        command = ["env", f"PYTHONPATH={SOURCES}", sys.executable, "-m", "gpumem_operator"]
+        path = f"PYTHONPATH={SOURCES}{os.pathsep}{python_path()}"
+        command = ["env", path, sys.executable, "-m", "gpumem_operator"]
         self._component = Component(name, [*command, *arguments], log)
         self._health_port = health_port
         self.pid = self._component.pid

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError
+from devcluster.gpu_node import gpu_labels
 
 HEARTBEAT_SECONDS = 10.0
 _LEASES = "kube-node-lease"
@@ -27,13 +28,7 @@ class SimulatedGpuNode:
     ) -> None:
         self._cluster = cluster
         self._name = name
-        self._labels = {
-            "nvidia.com/gpu.present": "true",
-            "nvidia.com/gpu.count": str(cards),
-            "nvidia.com/gpu.memory": str(mib_per_card),
-            "nvidia.com/gpu.replicas": str(replicas),
-            "nvidia.com/gpu.sharing-strategy": "none" if replicas == 1 else "time-slicing",
-        }
+        self._labels = gpu_labels(cards=cards, mib_per_card=mib_per_card, replicas=replicas)
         self._gpus = cards * replicas
         self._over = threading.Event()
         self._heartbeat = threading.Thread(target=self._beat, daemon=True)

@@ -18,9 +18,11 @@ from devcluster.binaries import find_node_binaries
 from devcluster.channel import Channel
 from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError, log_tail
+from devcluster.gpu_node import offer_gpus
 from devcluster.node.containerd import SOCKET
 from devcluster.node.pause import pause_archive
 from devcluster.node.requirements import why_not
+from devcluster.packagepath import python_path
 from devcluster.simulated_driver import Driver, create_state, write_driver
 
 READY_SECONDS = 120.0
@@ -74,18 +76,11 @@ class Node:
         """Give the node an image from an OCI or Docker archive, under the name it has there."""
         self._ctr("images", "import", str(archive))
 
-    def offer_gpus(self, *, cards: int, mib_per_card: int) -> None:
+    def offer_gpus(self, *, cards: int, mib_per_card: int, replicas: int = 1) -> None:
         """What a GPU's own components would say of it: labels, and GPUs to request."""
-        labels = {
-            "nvidia.com/gpu.present": "true",
-            "nvidia.com/gpu.count": cards,
-            "nvidia.com/gpu.memory": mib_per_card,
-        }
-        capacity = json.dumps({"status": {"capacity": {"nvidia.com/gpu": str(cards)}}})
-        patch = ["patch", "node", self.name, "--subresource=status", "-p", capacity]
-        self.cluster.kubectl(*patch)
-        pairs = [f"{key}={value}" for key, value in labels.items()]
-        self.cluster.kubectl("label", "node", self.name, "--overwrite", *pairs)
+        offer_gpus(
+            self.cluster, self.name, cards=cards, mib_per_card=mib_per_card, replicas=replicas
+        )
 
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a program of this machine inside the node's namespaces."""
@@ -130,7 +125,7 @@ class Node:
                 "port": port,
                 "name": self.name,
                 "driver_state": str(self.driver_state) if driver is not None else None,
-                "python_path": str(_package_parent()),
+                "python_path": python_path(),
                 "binaries": {name: str(path) for name, path in self._binaries.items()},
             }
         )
@@ -202,10 +197,6 @@ def _endpoint(address: str, port: int | None) -> dict[str, Any]:
     }
 
 
-def _package_parent() -> Path:
-    return Path(__file__).parents[2]
-
-
 def _spawn_keeper(log: Path) -> tuple[subprocess.Popen[bytes], Channel]:
     ours, theirs = socket.socketpair()
     with theirs, log.open("wb") as output:
@@ -221,7 +212,7 @@ def _spawn_keeper(log: Path) -> tuple[subprocess.Popen[bytes], Channel]:
             stdout=output,
             stderr=output,
             cwd="/",
-            env={**os.environ, "PYTHONPATH": str(_package_parent())},
+            env={**os.environ, "PYTHONPATH": python_path()},
             pass_fds=[theirs.fileno()],
             # A Ctrl-C at the terminal is for the caller; the keeper sees its consequence.
             start_new_session=True,
