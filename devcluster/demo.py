@@ -17,25 +17,37 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from devcluster.binaries import find_binaries
+from devcluster.demo_places import PLACES
 from devcluster.demo_stage import Stage
 from devcluster.demo_story import tell
 from devcluster.failure import ClusterError, log_tail
+from devcluster.kind import find_tools
 from devcluster.progress import say
 
+END_SECONDS = 60.0
 ROOT = Path(__file__).parent.parent
+USUAL_TIME = {
+    "control-plane": "about 15 s",
+    "node": "about half a minute, and minutes where images and programs are built first",
+    "kind": "a few minutes",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m devcluster.demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the cluster running")
-    keep = parser.parse_args(arguments).keep
+    parser.add_argument(
+        "--on", choices=PLACES, default="control-plane", help="which cluster (%(default)s)"
+    )
+    options = parser.parse_args(arguments)
     # In a pipe too, each line is to be seen when it is said.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     try:
-        return _demo(keep)
+        return _demo(options.on, keep=options.keep)
     except ClusterError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -47,18 +59,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _demo(keep: bool) -> int:
+def _demo(place: str, *, keep: bool) -> int:
+    if place == "kind":
+        find_tools()
     find_binaries()
     folder = Path(tempfile.mkdtemp(prefix="gpumem-demo-"))
-    holder = _spawn_holder(folder)
+    holder = None
     try:
-        say("starting a control plane, installing the chart (about 15 s)")
+        holder = _spawn_holder(place, folder)
+        say(f"starting the cluster and installing the chart ({USUAL_TIME[place]})")
         ready = _answer(holder, folder)
-        no_live_use = ready["no_live_use"]
-        tell(Stage(Path(ready["kubeconfig"]), Path(ready["kubectl"]), ROOT, no_live_use))
+        tell(
+            Stage(
+                Path(ready["kubeconfig"]),
+                Path(ready["kubectl"]),
+                ROOT,
+                no_live_use=ready["no_live_use"],
+                node=ready["node"],
+                runs_pods=ready["runs_pods"],
+            )
+        )
         if keep:
             _let_go(holder, folder)
-            print(_CLOSING.format_map(ready))
+            print(f"\n{ready['closing']}")
             return 0
     except BaseException:
         say("ending the cluster")
@@ -68,25 +91,11 @@ def _demo(keep: bool) -> int:
     return 0
 
 
-_CLOSING = """
-The cluster goes on. To use it:
-  export KUBECONFIG={kubeconfig} KUBECACHEDIR={root}/kubectl-cache
-  {kubectl} get gmp,gmt,pods -A
-Nothing runs on gpu-node, which has no kubelet: rollouts do not finish, and a pod goes only with
-  {kubectl} delete pod NAME -n research --force --grace-period=0
-The operator's processes run on this machine and follow an upgrade within seconds:
-  {helm} upgrade gpu-memory-operator charts/gpu-memory-operator -n gpumem-system \\
-    --reuse-values --set scheduling.fillResource=Enabled
-They write their logs to {logs}
-To end it, with all its files:
-  .venv/bin/python -m devcluster stop {root}"""
-
-
-def _spawn_holder(folder: Path) -> subprocess.Popen[str]:
+def _spawn_holder(place: str, folder: Path) -> subprocess.Popen[str]:
     """Its standard input is the sign of life of this process."""
     with (folder / "holder.log").open("w") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "devcluster.demo_holder", str(folder)],
+            [sys.executable, "-m", "devcluster.demo_holder", place, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -98,7 +107,7 @@ def _spawn_holder(folder: Path) -> subprocess.Popen[str]:
         )
 
 
-def _answer(holder: subprocess.Popen[str], folder: Path) -> dict[str, str]:
+def _answer(holder: subprocess.Popen[str], folder: Path) -> dict[str, Any]:
     assert holder.stdout is not None
     line = holder.stdout.readline()
     if not line:
@@ -107,7 +116,7 @@ def _answer(holder: subprocess.Popen[str], folder: Path) -> dict[str, str]:
             f"The process that holds the cluster ended with status {holder.returncode}."
             f" The end of its log:\n{log_tail(folder / 'holder.log')}"
         )
-    answer: dict[str, str] = json.loads(line)
+    answer: dict[str, Any] = json.loads(line)
     if "error" in answer:
         raise ClusterError(f"The cluster of the demo did not come up:\n{answer['error']}")
     return answer
@@ -121,10 +130,11 @@ def _let_go(holder: subprocess.Popen[str], folder: Path) -> None:
     _answer(holder, folder)
 
 
-def _end(holder: subprocess.Popen[str], folder: Path) -> None:
+def _end(holder: subprocess.Popen[str] | None, folder: Path) -> None:
     """End the cluster, at whatever point of its life, and wait until its files are gone."""
-    holder.terminate()
-    holder.wait(60)
+    if holder is not None:
+        holder.terminate()
+        holder.wait(END_SECONDS)
     # The holder did this, unless it was terminated before it could.
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,8 +1,8 @@
-"""Owns the cluster of the demo: control plane, installed chart, simulated node.
+"""Owns the cluster of the demo, see `demo_places`.
 
 Its caller holds the other ends of standard input and output. One line comes out: where everything
 is, or why it could not be had. The end of the input ends the cluster, unless the line `keep` came
-before it: then `python -m devcluster stop` does.
+before it: then the command does that the demo printed.
 """
 
 from __future__ import annotations
@@ -14,35 +14,21 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from devcluster.balancer import Balancer
 from devcluster.binaries import find_binaries
-from devcluster.controlplane import Cluster
+from devcluster.demo_places import PLACES, Place
 from devcluster.failure import ClusterError
-from devcluster.installation import Installation
-from devcluster.leader_service import serve_leader
-from devcluster.pod_addresses import PodAddresses
-from devcluster.roleprocess import free_ports
-from devcluster.sandbox import why_not
-from devcluster.simulated_driver import Driver, create_state, numbered_device
-from devcluster.simulated_kubelet import SimulatedKubelet
-from devcluster.simulated_node import SimulatedGpuNode
 from devcluster.upgrades import Upgrades
 
 CHECK_SECONDS = 1.0
-CARD_MIB = 81920
-LIVE_NODES = {"live-node": "580.159.03", "old-node": "550.54.14"}
-"""Drivers by the nodes that have them. The older one hides from a pod what its processes hold."""
 
 
-def main(folder: Path) -> int:
+def main(place: str, folder: Path) -> int:
     signal.signal(signal.SIGTERM, _leave)
     try:
-        _run(folder)
+        _run(place, folder)
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
     except ClusterError as error:
@@ -54,65 +40,64 @@ def main(folder: Path) -> int:
     return 0
 
 
-def _run(folder: Path) -> None:
-    with ExitStack() as stack:
-        enter = stack.enter_context
-        pods = enter(PodAddresses(folder))
-        cluster = enter(Cluster.start(folder / "cluster", apiserver_flags=pods.apiserver_flags))
-        [port] = free_ports(1)
-        report = {"report": {"url": f"https://127.0.0.1:{port}/v1/reports"}}
-        installation = enter(Installation.start(cluster, values=report))
-        stack.callback(Balancer(port, installation.report_ports).close)
-        enter(SimulatedGpuNode(cluster, "gpu-node", cards=2, mib_per_card=CARD_MIB, replicas=4))
-        serve_leader(installation, pods, node="gpu-node")
-        if not why_not():
-            enter(_live_nodes(cluster, folder))
-        upgrades = enter(Upgrades(installation))
+def _run(name: str, folder: Path) -> None:
+    with PLACES[name](folder) as place:
         programs = find_binaries()
         _tell(
-            kubeconfig=str(cluster.kubeconfig),
-            root=str(cluster.root),
-            logs=str(installation.webhook_log.parent),
+            kubeconfig=str(place.commands.kubeconfig),
+            root=str(place.commands.root),
+            node=place.node,
+            runs_pods=place.runs_pods,
+            no_live_use=place.no_live_use,
             kubectl=str(programs["kubectl"]),
-            helm=str(programs["helm"]),
-            no_live_use=why_not(),
+            closing=_closing(place, helm=programs["helm"], kubectl=programs["kubectl"]),
         )
-        _serve(cluster, upgrades)
+        _serve(place)
 
 
-@contextmanager
-def _live_nodes(cluster: Cluster, folder: Path) -> Iterator[None]:
-    """Nodes on which pods hold memory, one of them with an old driver."""
-    with ExitStack() as stack:
-        drivers = {}
-        for name, version in LIVE_NODES.items():
-            node = SimulatedGpuNode(cluster, name, cards=1, mib_per_card=CARD_MIB, replicas=4)
-            stack.enter_context(node)
-            cluster.kubectl("taint", "node", name, "simulation=live:NoSchedule")
-            cluster.kubectl("label", "node", name, f"simulation={name}")
-            card = numbered_device(0, total_mib=CARD_MIB)
-            drivers[name] = create_state(folder / name, Driver((card,), version=version))
-        stack.enter_context(SimulatedKubelet(cluster, drivers))
-        yield
-
-
-def _serve(cluster: Cluster, upgrades: Upgrades) -> None:
+def _serve(place: Place) -> None:
     caller = sys.stdin.fileno()
-    watched: list[int | Upgrades] = [caller, upgrades]
+    watched: list[int | Upgrades] = [caller, *([place.upgrades] if place.upgrades else [])]
     while True:
         ready = select.select(watched, [], [], CHECK_SECONDS)[0]
         if caller in ready:
             if not os.read(caller, 64):
                 return
-            cluster.hold()
+            place.keep()
             watched.remove(caller)
-            _tell(kept=str(cluster.root))
-        if upgrades in ready:
-            upgrades.take_over()
-        cluster.check()
+            _tell(kept=str(place.commands.root))
+            if not place.needs_holder:
+                return
+        if place.upgrades is not None and place.upgrades in ready:
+            place.upgrades.take_over()
+        place.check()
 
 
-def _tell(**what: str) -> None:
+def _closing(place: Place, *, kubectl: Path, helm: Path) -> str:
+    """How to use a cluster that goes on."""
+    kubeconfig = place.commands.kubeconfig
+    lines = [
+        "The cluster goes on. To use it:",
+        f"  export KUBECONFIG={kubeconfig} KUBECACHEDIR={place.commands.root}/kubectl-cache",
+        f"  {kubectl} get gmp,gmt,pods -A",
+        *(_RUNS_PODS if place.runs_pods else _RUNS_NO_POD).format(kubectl=kubectl).splitlines(),
+        f"  {helm} upgrade gpu-memory-operator charts/gpu-memory-operator -n gpumem-system \\",
+        "    --reuse-values --set scheduling.fillResource=Enabled",
+        *([f"They write their logs to {place.logs}"] if place.logs else []),
+        "To end it, with all its files:",
+        f"  {place.how_to_end}",
+    ]
+    return "\n".join(lines)
+
+
+_RUNS_NO_POD = """\
+Nothing runs on gpu-node, which has no kubelet: rollouts do not finish, and a pod goes only with
+  {kubectl} delete pod NAME -n research --force --grace-period=0
+The operator's processes run on this machine and follow an upgrade within seconds:"""
+_RUNS_PODS = "The operator's pods are replaced by an upgrade that changes their settings:"
+
+
+def _tell(**what: str | bool) -> None:
     print(json.dumps(what), flush=True)
 
 
@@ -131,4 +116,4 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))

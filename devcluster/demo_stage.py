@@ -15,7 +15,7 @@ from typing import Any
 
 from devcluster.failure import ClusterError
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 LONGEST_LINE = 96
 _BOLD, _DIM, _PLAIN = "\033[1m", "\033[2m", "\033[0m"
 
@@ -29,6 +29,10 @@ class Stage:
     root: Path
     no_live_use: str = ""
     """Why pods can not hold memory here; empty where they can."""
+    node: str = "gpu-node"
+    """The node with GPUs."""
+    runs_pods: bool = False
+    """Whether it is a real one."""
 
     def run(self, *arguments: str, show: bool = True, check: bool = True) -> str:
         """Run kubectl; the command and what it prints are shown as a person would see them."""
@@ -60,8 +64,10 @@ class Stage:
         return result.stdout + result.stderr
 
     def wait_for(self, what: str, *arguments: str, until: str) -> None:
-        """Wait until what kubectl prints has the wanted text."""
-        self._wait(what, lambda: until in self.run(*arguments, show=False, check=False))
+        """Wait until what kubectl prints matches a pattern."""
+        self._wait(
+            what, lambda: bool(re.search(until, self.run(*arguments, show=False, check=False)))
+        )
 
     def wait_for_gpumem(self, what: str, *arguments: str, until: str) -> None:
         """The same for the product's own command line."""

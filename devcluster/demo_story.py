@@ -7,29 +7,43 @@ from typing import Any
 from devcluster.demo_live import over_the_limit, who_holds_what
 from devcluster.demo_stage import Stage, bold, conclude, explain
 
+HELD_BYTES = 4 * 2**30
+"""By each pod of the demo where pods run, see examples/demo/image."""
+
 
 def tell(stage: Stage) -> None:
-    """All steps, from an empty cluster to charged tenants."""
-    for number, (title, step) in enumerate(_STEPS, start=1):
+    """All steps, from an empty cluster to charged tenants and what their pods hold."""
+    live = _STEPS_OF_REAL_PODS if stage.runs_pods else _STEPS_OF_SIMULATED_PODS
+    for number, (title, step) in enumerate((*_STEPS, *live, _LAST_STEP), start=1):
         print(bold(f"--- {number}. {title}"))
         step(stage)
 
 
 def _node(stage: Stage) -> None:
     explain(
-        "The node `gpu-node` is simulated: an object with the labels that NVIDIA's feature",
-        "discovery writes for 2 cards of 80 GiB. Up to 4 containers may share a card, so the node",
-        "offers 8 GPUs. Nothing runs on it; the API server, the scheduler and the operator are",
-        "real. The operator adds nvidia.com/memory: 171798691840 bytes, which are 160Gi.",
+        *(_REAL_NODE if stage.runs_pods else _SIMULATED_NODE),
+        "The operator adds nvidia.com/memory: 171798691840 bytes, which are 160Gi.",
     )
     memory = r"{.status.allocatable.nvidia\.com/memory}"
-    stage.wait_for("the node's memory", "get", "node", "gpu-node", "-o", f"jsonpath={memory}",
-                   until="171798691840")  # fmt: skip
-    stage.run("get", "node", "gpu-node", *_columns("node"))
+    stage.wait_for("the node's memory", "get", "node", stage.node, "-o", f"jsonpath={memory}",
+                   until="171798691840|160Gi")  # fmt: skip
+    stage.run("get", "node", stage.node, *_columns("node"))
     conclude(
         "It is counted per node, not per card: the scheduler keeps the sum within 160Gi, and may",
         "put more on one card than that card has. To place by card is not part of this release.",
     )
+
+
+_SIMULATED_NODE = (
+    "The node `gpu-node` is simulated: an object with the labels that NVIDIA's feature discovery",
+    "writes for 2 cards of 80 GiB. Up to 4 containers may share a card, so the node offers 8 GPUs.",
+    "Nothing runs on it; the API server, the scheduler and the operator are real.",
+)
+_REAL_NODE = (
+    "The node is real and runs pods, the operator's too; its driver is simulated. It has the",
+    "labels that NVIDIA's feature discovery writes for 2 cards of 80 GiB. Up to 4 containers may",
+    "share a card, so it offers 8 GPUs.",
+)
 
 
 def _before(stage: Stage) -> None:
@@ -41,11 +55,16 @@ def _before(stage: Stage) -> None:
 
 
 def _after(stage: Stage) -> None:
-    explain(
-        "The first pod goes by force, since nothing on the simulated node confirms its end. With a",
-        "policy, the very same file then becomes:",
-    )
-    stage.run("delete", "pod", "train", "-n", "research", "--force", "--grace-period=0")
+    delete = ["delete", "pod", "train", "-n", "research"]
+    if stage.runs_pods:
+        explain("The first pod is deleted. With a policy, the very same file then becomes:")
+        stage.run(*delete, "--grace-period=1")
+    else:
+        explain(
+            "The first pod goes by force, since nothing on the simulated node confirms its end.",
+            "With a policy, the very same file then becomes:",
+        )
+        stage.run(*delete, "--force", "--grace-period=0")
     stage.run("apply", "-f", "examples/demo/2-policy.yaml")
     stage.run("apply", "-f", "examples/demo/train.yaml")
     _show_pod(stage, "train")
@@ -93,6 +112,20 @@ def _tenants(stage: Stage) -> None:
     )
 
 
+def _measured(stage: Stage) -> None:
+    explain(
+        "Each workload holds 4 GiB on a card of the simulated driver. The sidecars read that by",
+        "NVML, in their pods' own PID namespaces, and report it to the controller:",
+    )
+    running = "{.items[?(@.status.phase=='Running')].metadata.name}"
+    stage.wait_for("that 7 pods run", "get", "pods", "-n", "research", "-o", f"jsonpath={running}",
+                   until=r"(\S+\s*){7}")  # fmt: skip
+    used = "jsonpath={.status.memory.usedBytes}"
+    stage.wait_for("that all of them are measured", "get", "gmp", "training", "-n", "research",
+                   "-o", used, until=f"^{7 * HELD_BYTES}$")  # fmt: skip
+    stage.run("get", "gmp", "training", "-n", "research", "-o", "jsonpath={.status.memory}")
+
+
 def _offline(stage: Stage) -> None:
     explain("The same answers come from files, without a cluster, for a pull request:")
     stage.gpumem("charge", "-o", "yaml", *_OFFLINE)
@@ -111,10 +144,13 @@ _STEPS = (
     ("Refusals", _refusals),
     ("A Job and a Deployment", _workloads),
     ("Policies and tenants", _tenants),
+)
+_STEPS_OF_SIMULATED_PODS = (
     ("Who holds what", who_holds_what),
     ("A program that takes more than its limit", over_the_limit),
-    ("From files", _offline),
 )
+_STEPS_OF_REAL_PODS = (("What is measured", _measured),)
+_LAST_STEP = ("From files", _offline)
 
 
 def _service_account(stage: Stage) -> None:

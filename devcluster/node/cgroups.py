@@ -53,7 +53,8 @@ def create(name: str) -> None:
 
     Raises ClusterError where a parent does not hand one down."""
     for hierarchy in hierarchies():
-        if (hierarchy / "cgroup.subtree_control").exists():
+        # Beside version 1 the second one is not what a kubelet takes.
+        if hierarchy == ROOT:
             hand_down(hierarchy)
         (hierarchy / name).mkdir(exist_ok=True)
 

@@ -10,21 +10,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-from devcluster.simulated_driver.build import LIBRARY, PROGRAM, build
+from devcluster.simulated_driver.build import LIBRARY, PROGRAM
 
 BASE_SPECIFICATION = Path("/run/base-specification.json")
 STATE = Path("/simulated-driver")
 """Where containers find the folder of the driver's state."""
 
 
-def base_specification(default: str, state: Path) -> str:
-    """containerd's default specification of a container (JSON), with the driver added."""
+def base_specification(default: str, *, library: Path, program: Path, state: Path) -> str:
+    """containerd's default specification of a container (JSON), with the driver added.
+
+    The paths are those that the node finds the driver's parts and its state at."""
     specification: dict[str, Any] = json.loads(default)
-    built = build()
     specification["mounts"] += [
         # Where every loader looks, whatever the image's architecture or cache of libraries.
-        _bind(built.library, Path("/usr/lib") / LIBRARY, "ro"),
-        _bind(built.program, Path("/usr/bin") / PROGRAM, "ro"),
+        _bind(library, Path("/usr/lib") / LIBRARY, "ro"),
+        _bind(program, Path("/usr/bin") / PROGRAM, "ro"),
         _bind(state, STATE, "rw"),
     ]
     specification["process"]["env"] = [f"SIMULATED_NVIDIA_DRIVER={STATE}"]

@@ -28,6 +28,7 @@ from devcluster.failure import ClusterError, log_tail
 from devcluster.node import cgroups, containerd, dns, driver, kubelet, network
 from devcluster.node.files import NodeFiles
 from devcluster.node.requirements import cni_folder, search_path
+from devcluster.simulated_driver import build as build_driver
 from devcluster.termination import termination_signals
 
 INIT_SECONDS = 30.0
@@ -154,7 +155,13 @@ class NodeKeeper:
         default = subprocess.run(
             [self._binaries["ctr"], "oci", "spec"], check=True, capture_output=True, text=True
         ).stdout
-        content = driver.base_specification(default, Path(self._driver_state))
+        built = build_driver()
+        content = driver.base_specification(
+            default,
+            library=built.library,
+            program=built.program,
+            state=Path(self._driver_state),
+        )
         self._files.write(driver.BASE_SPECIFICATION, content)
         return driver.BASE_SPECIFICATION
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from devcluster import Cluster
-from devcluster.installation import CHART, NAMESPACE, RELEASE
+from devcluster.demo_places import install_in_pods
 from devcluster.node import Node, why_not
 from devcluster.node.images import product_archives, why_no_images
 from devcluster.simulated_driver import Driver, numbered_device
@@ -40,8 +40,7 @@ def operator_in_pods(request: pytest.FixtureRequest) -> Iterator[Node]:
         node.offer_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
         for archive in product_archives():
             node.import_image(archive)
-        where = ["--namespace", NAMESPACE, "--create-namespace"]
-        cluster.helm("install", RELEASE, CHART, *where, "--wait", "--timeout=4m")
+        install_in_pods(cluster)
         yield node
 
 
