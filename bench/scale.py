@@ -25,8 +25,9 @@ from gpumem_operator.kube.resources import NODES, SERVICE_ACCOUNTS, TENANTS
 NAMESPACE = "bench-scale"
 PODS_PER_NODE = 10
 POD_BYTES = 8 * 2**30
-SETTLE_SECONDS = 15.0
-IDLE_SECONDS = 30.0
+SETTLE_SECONDS = 10.0
+IDLE_SECONDS = 20.0
+"""Measured numbers are looked at every 10 s."""
 _CLIENTS = 16
 _POLL_SECONDS = 0.05
 
@@ -82,11 +83,14 @@ async def _fill(api: Api, cluster: Cluster, nodes: int) -> None:
 
     await asyncio.gather(*(node(_node(number)) for number in range(nodes)))
     await _until_there(api, SERVICE_ACCOUNTS.path("default", namespace=NAMESPACE))
-    load = Load(PODS_PER_NODE, dry_run=False)
     async with Generator(connection_of(cluster.kubeconfig)) as generator:
-        for number in range(nodes):
-            pod = _pod(_node(number))
-            await generator.run(load, pod, namespace=NAMESPACE, count=PODS_PER_NODE)
+
+        async def pods(name: str) -> None:
+            async with turns:
+                load = Load(1, dry_run=False)
+                await generator.run(load, _pod(name), namespace=NAMESPACE, count=PODS_PER_NODE)
+
+        await asyncio.gather(*(pods(_node(number)) for number in range(nodes)))
 
 
 def _node(number: int) -> str:

@@ -35,12 +35,12 @@ ANSWER = b'{"schemaVersion": 1, "next": "Any", "limits": [], "orders": []}'
 
 
 def measure(*, quick: bool = False) -> list[Cost]:
-    """RSS after the start, and the share of a core over nine intervals (quick: two).
+    """RSS after the start, and the share of a core over six intervals (quick: two).
 
     The start itself takes more processor time than a minute of work. On a busy machine it takes
     long, so that what counts begins with the second report and not after some seconds.
     """
-    seconds = INTERVAL_SECONDS * (2 if quick else 9)
+    seconds = INTERVAL_SECONDS * (2 if quick else 6)
     with tempfile.TemporaryDirectory() as folder, _leader(Path(folder)) as (leader, heard):
         state = create_state(Path(folder) / "driver", Driver((numbered_device(0),)))
         with Allocation(state, "0", 8192) as held, _sidecar(state, leader) as process:
