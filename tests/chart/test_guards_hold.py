@@ -7,98 +7,11 @@ import time
 
 import pytest
 
+from chart.actors import POD, POLICY, TENANT, WEBHOOK, Actor
 from devcluster.installation import Installation
 from gpumem_operator import names
 
 pytestmark = pytest.mark.cluster
-
-TENANT = "tenant@example.com"
-PLATFORM = "platform@example.com"
-CONTROLLER = "system:serviceaccount:gpumem-system:gpu-memory-operator-controller"
-WEBHOOK = "system:serviceaccount:gpumem-system:gpu-memory-operator-webhook"
-
-POLICY = {
-    "apiVersion": names.API_VERSION,
-    "kind": names.POLICY_KIND,
-    "metadata": {"name": "mine"},
-    "spec": {"limits": {"default": "8Gi"}},
-}
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {
-        "name": "trained",
-        "labels": {names.MANAGED_LABEL: "true", names.POLICY_LABEL: "p", "app": "a"},
-        "annotations": {names.POLICY_HASH_ANNOTATION: "1"},
-    },
-    "spec": {"containers": [{"name": "main", "image": "none"}]},
-}
-BARE_POD = {**POD, "metadata": {"name": "plain"}}
-RIGHTS = [
-    # A tenant has everything in its namespace, and the platform's own role there as well.
-    ["rolebinding", "edit", "--clusterrole=edit", f"--user={TENANT}", "-n", "tenant"],
-    [
-        *("rolebinding", "policies", "--clusterrole=gpu-memory-operator-platform"),
-        *(f"--user={TENANT}", "-n", "tenant"),
-    ],
-    ["clusterrole", "namespaces", "--verb=*", "--resource=namespaces,namespaces/status"],
-    ["clusterrole", "pod-status", "--verb=*", "--resource=pods/status,pods/binding"],
-    ["clusterrolebinding", "namespaces", "--clusterrole=namespaces", f"--user={TENANT}"],
-    ["clusterrolebinding", "pod-status", "--clusterrole=pod-status", f"--user={TENANT}"],
-    ["clusterrolebinding", "webhook-pods", "--clusterrole=edit", f"--user={WEBHOOK}"],
-    [
-        *("clusterrolebinding", "platform", "--clusterrole=gpu-memory-operator-platform"),
-        f"--user={PLATFORM}",
-    ],
-    ["clusterrolebinding", "platform-ns", "--clusterrole=namespaces", f"--user={PLATFORM}"],
-]
-
-
-class Actor:
-    """Somebody who acts on the cluster, with rights of their own."""
-
-    def __init__(self, installation: Installation, user: str) -> None:
-        self._kubectl = installation.cluster.kubectl
-        self._user = user
-
-    def does(self, *arguments: str, input: object = None) -> str:
-        """The complaint of the API server; empty where it did as it was told."""
-        text = None if input is None else json.dumps(input)
-        result = self._kubectl(*arguments, f"--as={self._user}", input=text, check=False)
-        return "" if result.returncode == 0 else result.stderr
-
-
-@pytest.fixture(scope="module")
-def guarded(bare: Installation) -> Installation:
-    kubectl = bare.cluster.kubectl
-    kubectl("create", "namespace", "tenant")
-    for right in RIGHTS:
-        kubectl("create", *right)
-    kubectl("create", "serviceaccount", "default", "-n", "tenant", check=False)
-    for pod in (POD, BARE_POD):
-        kubectl("create", "-n", "tenant", "-f", "-", input=json.dumps(pod))
-    # Guards are in force about a second after they were made; this one stands for all.
-    deadline = time.monotonic() + 30
-    dry_run = ["create", "-n", "tenant", "--dry-run=server", "-f", "-"]
-    while not Actor(bare, TENANT).does(*dry_run, input=POLICY):
-        assert time.monotonic() < deadline, "the guards are not in force"
-    return bare
-
-
-@pytest.fixture
-def tenant(guarded: Installation) -> Actor:
-    return Actor(guarded, TENANT)
-
-
-@pytest.fixture
-def platform(guarded: Installation) -> Actor:
-    return Actor(guarded, PLATFORM)
-
-
-@pytest.fixture
-def controller(guarded: Installation) -> Actor:
-    return Actor(guarded, CONTROLLER)
-
 
 # Policies
 
@@ -185,7 +98,7 @@ def test_nor_by_way_of_a_binding(tenant: Actor) -> None:
 
 def test_everything_else_of_a_pod_is_the_tenants(tenant: Actor) -> None:
     assert tenant.does(*LABEL_POD, "app=b") == ""
-    assert tenant.does(*ANNOTATE_POD, "note=mine", f"{names.SUMMARY_ANNOTATION}=mine") == ""
+    assert tenant.does(*ANNOTATE_POD, "note=mine") == ""
     for pod in ("trained", "plain"):
         condition = '{"status":{"conditions":[{"type":"example.com/Mine","status":"True"}]}}'
         where = ["-n", "tenant", "--subresource=status", "-p", condition]

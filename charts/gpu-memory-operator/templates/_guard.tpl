@@ -5,7 +5,16 @@
     !request.userInfo.?groups.orValue([]).exists(g, g in {{ .Values.guard.breakGlassGroups | toJson }})
 {{- end }}
 
-{{/* CEL: may the user say what limits pods, in the whole cluster? */}}
+{{/* CEL: is the user the operator's own? Call with (dict "root" $ "roles" (list "controller")). */}}
+{{- define "gpumem.isOperator" -}}
+{{- $names := list }}
+{{- range .roles }}
+{{- $names = append $names (printf "system:serviceaccount:%s:%s-%s" $.root.Release.Namespace (include "gpumem.fullname" $.root) .) }}
+{{- end -}}
+request.userInfo.username in {{ $names | toJson }}
+{{- end }}
+
+{{/* CEL: may the user say what limits pods what limits pods, in the whole cluster? */}}
 {{- define "gpumem.mayManage" -}}
 authorizer.group('gpumemory.dev').resource('gpumemorypolicies').check('manage').allowed()
 {{- end }}
@@ -14,7 +23,7 @@ authorizer.group('gpumemory.dev').resource('gpumemorypolicies').check('manage').
 in an emergency, act as a member of {{ .Values.guard.breakGlassGroups | join " or " | default "a group that guard.breakGlassGroups names (none is set)" }}
 {{- end }}
 
-{{/* The binding of a guard. Call with (dict "root" $ "guard" "policies"). */}}
+{{/* The binding of a guard. Call with (dict "root" $ "guard" "policies"), and a "paramRef". */}}
 {{- define "gpumem.guardBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -24,5 +33,9 @@ metadata:
     {{- include "gpumem.labels" .root | nindent 4 }}
 spec:
   policyName: {{ include "gpumem.fullname" .root }}-{{ .guard }}
+  {{- with .paramRef }}
+  paramRef:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   validationActions: [Deny]
 {{- end }}
