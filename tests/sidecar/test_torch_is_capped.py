@@ -48,6 +48,10 @@ def test_an_import_starts_nothing_and_says_that_the_cap_waits(container: GpuCont
     assert threads == 1
 
 
+def test_selecting_no_device_starts_nothing(container: GpuContainer) -> None:
+    assert container.run("import torch; torch.cuda.set_device(-1); print(int(gpu.started))") == 0
+
+
 def test_the_limit_less_the_reserve_can_be_had_and_no_more(container: GpuContainer) -> None:
     assert 7 * 1024 - 16 <= most(container) <= 7 * 1024
 

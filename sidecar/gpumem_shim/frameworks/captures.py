@@ -20,11 +20,12 @@ class Captures:
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._open = 0
+        self._open: set[int] = set()
+        """By the id of the graph or stream: some releases end one in two steps."""
 
     @property
     def under_way(self) -> bool:
-        return self._open > 0
+        return bool(self._open)
 
     def unless_capturing(self, work: Callable[[], object]) -> bool:
         """Do the work while no capture can begin; False where one is under way already."""
@@ -36,28 +37,27 @@ class Captures:
 
     def begins(self, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
-        def begin(*args: Any, **kwargs: Any) -> Any:
+        def begin(captured: Any, *args: Any, **kwargs: Any) -> Any:
             with self._lock:
-                self._open += 1
+                self._open.add(id(captured))
             try:
-                return method(*args, **kwargs)
+                return method(captured, *args, **kwargs)
             except BaseException:
-                self._close()
+                self._close(captured)
                 raise
 
         return begin
 
     def ends(self, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
-        def end(*args: Any, **kwargs: Any) -> Any:
+        def end(captured: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                return method(*args, **kwargs)
+                return method(captured, *args, **kwargs)
             finally:
-                # One that was begun some other way may end here.
-                self._close()
+                self._close(captured)
 
         return end
 
-    def _close(self) -> None:
+    def _close(self, captured: object) -> None:
         with self._lock:
-            self._open = max(0, self._open - 1)
+            self._open.discard(id(captured))

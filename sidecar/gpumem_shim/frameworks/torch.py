@@ -78,7 +78,10 @@ class Torch(Adapter):
     def _watch_captures(self) -> None:
         graph = self.torch.cuda.graphs.CUDAGraph
         graph.capture_begin = self._captures.begins(graph.capture_begin)
-        graph.capture_end = self._captures.ends(graph.capture_end)
+        # 2.15 ends a capture in two steps, and by the first alone where something failed.
+        for name in ("capture_end", "capture_end_pre"):
+            if name in vars(graph):
+                setattr(graph, name, self._captures.ends(getattr(graph, name)))
         self.can_reclaim = True
 
     def _cuda_started(self) -> None:
@@ -172,7 +175,11 @@ class Torch(Adapter):
         def set_device(device: Any) -> Any:
             answer = original(device)
             try:
-                ordinal = self.torch.cuda.current_device()
+                # A negative device selects nothing and starts nothing.
+                cuda = self.torch.cuda
+                ordinal = cuda.current_device() if cuda.is_initialized() else -1
+                if ordinal < 0:
+                    return answer
                 if self.name not in self.process.using.get(ordinal, ()):
                     self.process.started(self.name, ordinal)
             except Exception:

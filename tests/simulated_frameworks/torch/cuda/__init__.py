@@ -62,6 +62,8 @@ def current_device():
 def set_device(device):
     """Set the current device."""
     global _current
+    if device < 0:
+        return
     _lazy_init()
     _current = device
     gpu.context(device)
