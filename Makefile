@@ -1,5 +1,5 @@
 # Two commands for everybody: `make demo` and `make test`. Both do their own set-up.
-.PHONY: help setup demo kind test verify bench generate image gpu-bundle
+.PHONY: help setup demo kind test test-frameworks verify bench generate image gpu-bundle
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -17,7 +17,12 @@ kind: setup ## the demo on kind, with the images of this checkout (needs kind an
 
 test: setup ## all tests; as root also those on a real node, whose programs are built first
 	@$(PY) -m devcluster.node
+	@$(PY) tests/frameworks/releases.py newest
 	@$(PY) -m pytest $(ARGS)
+
+test-frameworks: setup ## the shim with every pinned release of PyTorch and CuPy (12 GB on first use)
+	@$(PY) tests/frameworks/releases.py all
+	@FRAMEWORKS=all $(PY) -m pytest tests/frameworks $(ARGS)
 
 verify: setup ## generated files, style, types, imports, chart and tests; lists every failure
 	@bash scripts/verify.sh

@@ -1,0 +1,38 @@
+"""Containers with a real release of a framework. FRAMEWORKS=all: every pinned one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from frameworks.installed import Installed
+from frameworks.releases import NotInstalledError, Release, releases
+
+WHICH = os.environ.get("FRAMEWORKS", "newest")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for name in {one.name for one in releases("all")}:
+        if name in metafunc.fixturenames:
+            rows = [one for one in releases(WHICH) if one.name == name]
+            metafunc.parametrize(name, rows, ids=lambda row: row.version, indirect=True)
+
+
+def _installed(tmp_path: Path, release: Release) -> Installed:
+    try:
+        release.install()
+    except NotInstalledError as reason:
+        pytest.skip(str(reason))
+    return Installed(tmp_path, release)
+
+
+@pytest.fixture
+def torch(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
+    return _installed(tmp_path, request.param)
+
+
+@pytest.fixture
+def cupy(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
+    return _installed(tmp_path, request.param)
