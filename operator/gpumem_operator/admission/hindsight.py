@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 from gpumem_operator.admission.decider import Decider
-from gpumem_operator.admission.declaration import Declarations, declare
+from gpumem_operator.admission.declaration import Declarations
+from gpumem_operator.admission.declared import declare_under
 from gpumem_operator.admission.planner import make_plan
 from gpumem_operator.api.pods import PodFacts
 from gpumem_operator.api.values import Values
@@ -24,12 +25,7 @@ def look_back(facts: PodFacts, decider: Decider, values: Values) -> Hindsight | 
     if decider.active or decider.spec is None:
         return None
     active = replace(decider, spec=decider.spec.model_copy(update={"mode": "Active"}))
-    declarations = declare(
-        facts,
-        values.memory_resource,
-        limits=decider.spec.limits,
-        exclusive_resources=frozenset(values.exclusive_resources),
-    )
+    declarations = declare_under(active, facts, values)
     planned = make_plan(facts, declarations, decider=active, values=values)
     violations = (*declarations.violations, *declarations.out_of_bounds, *planned.violations)
     return Hindsight(declarations, violations)

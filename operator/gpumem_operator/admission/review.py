@@ -8,7 +8,8 @@ from gpumem_operator import names
 from gpumem_operator.admission import ephemeral, quota
 from gpumem_operator.admission.annotations import unknown_annotations
 from gpumem_operator.admission.decider import Decider, decide
-from gpumem_operator.admission.declaration import Declarations, declare
+from gpumem_operator.admission.declaration import Declarations
+from gpumem_operator.admission.declared import declare_under
 from gpumem_operator.admission.edit import operations
 from gpumem_operator.admission.hindsight import look_back
 from gpumem_operator.admission.planner import make_plan
@@ -42,7 +43,7 @@ def review_pod(
     decider = decide(facts, surroundings)
     if decider is None:
         return UNTOUCHED
-    declarations = _declare(facts, decider, values)
+    declarations = declare_under(decider, facts, values)
     if not declarations.rows and not declarations.violations:
         return UNTOUCHED
     return _review(
@@ -71,20 +72,6 @@ def review_ephemeral_containers(
 _NO_DEVICES = (
     "ask for GPUs in resources.limits; NVIDIA_VISIBLE_DEVICES may only be void or none here"
 )
-
-
-def _declare(facts: PodFacts, decider: Decider, values: Values) -> Declarations:
-    limits = decider.spec.limits if decider.spec else None
-    if limits is not None and not decider.active:
-        limits = limits.model_copy(update={"default_bytes": None})
-    declarations = declare(
-        facts,
-        values.memory_resource,
-        limits=limits,
-        exclusive_resources=frozenset(values.exclusive_resources),
-    )
-    fills = decider.active and values.scheduling.fill_resource == "Enabled"
-    return declarations.as_resources() if fills else declarations
 
 
 def _review(
