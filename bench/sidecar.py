@@ -17,6 +17,7 @@ from pathlib import Path
 from bench.cost import rss_mib
 from bench.costs import Cost, main, table, write
 from bench.cpu import cpu_percent
+from bench.kubelet import pod_resources
 from devcluster.pki import Authority
 from devcluster.roleprocess import free_ports
 from devcluster.simulated_driver import (
@@ -37,32 +38,54 @@ ANSWER = b'{"schemaVersion": 1, "next": "Any", "limits": [], "orders": []}'
 def measure(*, quick: bool = False) -> list[Cost]:
     """RSS after the start, and the share of a core over six intervals (quick: two).
 
+    Of the sidecar, and of the agent, which asks a kubelet too.
+
     The start itself takes more processor time than a minute of work. On a busy machine it takes
     long, so that what counts begins with the second report and not after some seconds.
     """
     seconds = INTERVAL_SECONDS * (2 if quick else 6)
     with tempfile.TemporaryDirectory() as folder, _leader(Path(folder)) as (leader, heard):
         state = create_state(Path(folder) / "driver", Driver((numbered_device(0),)))
-        with Allocation(state, "0", 8192) as held, _sidecar(state, leader) as process:
-            for change in (9216, None):
-                if not heard.acquire(timeout=START_SECONDS):
-                    raise RuntimeError(f"the sidecar told nothing within {START_SECONDS:g} s")
-                if change is not None:
-                    held.set(change)
-            rss = rss_mib(process.pid)
-            percent = cpu_percent(process.pid, seconds)
-            later = rss_mib(process.pid)
+        socket = Path(folder) / "kubelet.sock"
+        with pod_resources(socket):
+            asking = leader | {"GPUMEM_POD_RESOURCES": str(socket)}
+            return [
+                *_costs("sidecar", state, leader, heard, most_rss=25, seconds=seconds),
+                *_costs("agent", state, asking, heard, most_rss=30, seconds=seconds),
+            ]
+
+
+def _costs(
+    name: str,
+    state: Path,
+    variables: dict[str, str],
+    heard: threading.Semaphore,
+    *,
+    most_rss: float,
+    seconds: float,
+) -> list[Cost]:
+    with Allocation(state, "0", 8192) as held, _sidecar(state, variables) as process:
+        for change in (9216, None):
+            if not heard.acquire(timeout=START_SECONDS):
+                raise RuntimeError(f"the {name} told nothing within {START_SECONDS:g} s")
+            if change is not None:
+                held.set(change)
+        rss = rss_mib(process.pid)
+        percent = cpu_percent(process.pid, seconds)
+        later = rss_mib(process.pid)
+    while heard.acquire(blocking=False):
+        continue  # what this one still said is not the next one's
     return [
-        Cost("RSS after the start", rss, "MiB", 25),
-        Cost("RSS later", later, "MiB", 25),
-        Cost(f"CPU at one sample per {INTERVAL_SECONDS} s", percent, "% of a core", 0.1),
+        Cost(f"{name}: RSS after the start", rss, "MiB", most_rss),
+        Cost(f"{name}: RSS later", later, "MiB", most_rss),
+        Cost(f"{name}: CPU at one sample per {INTERVAL_SECONDS} s", percent, "% of a core", 0.1),
     ]
 
 
 def run(*, quick: bool, folder: Path) -> str:
     """Measure; returns the table and where the JSON is."""
     costs = measure(quick=quick)
-    return f"{table('sidecar, simulated driver', costs)}\n\n{write(costs, folder, 'sidecar')}"
+    return f"{table('simulated driver', costs)}\n\n{write(costs, folder, 'sidecar')}"
 
 
 @contextmanager
@@ -70,6 +93,7 @@ def _sidecar(state: Path, leader: dict[str, str]) -> Iterator[subprocess.Popen[b
     [port] = free_ports(1)
     variables = environment(state) | leader
     variables |= {"PYTHONPATH": str(SIDECAR), "GPUMEM_HEALTH_PORT": str(port)}
+    variables.setdefault("GPUMEM_POD_RESOURCES", "/nowhere")
     variables["GPUMEM_INTERVAL_SECONDS"] = str(INTERVAL_SECONDS)
     # As the agent: it sees the process without a PID namespace, which would need root.
     command = [sys.executable, "-m", "gpumem_sidecar", "--agent"]

@@ -1,7 +1,7 @@
 """Reports as senders write them, and pods as measurement sees them, with only what a test is about.
 
 report(process(bytes=GIB), gpu())                   a sidecar's, of pod "pod-1"
-report(process(), agent=True, given={"main": [GPU]})  an agent's
+report(process(), agent=True, given={("pod-1", "main"): [GPU]})  an agent's
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from gpumem_operator.reports.report import Report
 
 Raw = dict[str, Any]
 GIB = 2**30
+MIB = 2**20
 GPU = "GPU-11111111-0000-0000-0000-000000000001"
 OTHER_GPU = "GPU-11111111-0000-0000-0000-000000000002"
 NODE = "gpu-1"
+NAMESPACE = "team"
 
 
 def gpu(
@@ -70,12 +72,13 @@ def raw_report(
     gpus: Sequence[Raw] | None = None,
     agent: bool = False,
     given: Mapping[tuple[str, str], Sequence[str]] | None = None,
+    unnamed: int = 0,
     unknown: str | None = None,
     sequence: int = 1,
     start: str = "first",
     kind: str = "Full",
 ) -> Raw:
-    """A report as it is sent; `given` has GPUs by pod uid and container."""
+    """A report as it is sent; `given` has GPUs by the uid of a `measured` pod and container."""
     return {
         "schemaVersion": 1,
         "sender": "NodeAgent" if agent else "Sidecar",
@@ -86,10 +89,21 @@ def raw_report(
         "gpus": [gpu()] if gpus is None else list(gpus),
         "processes": list(processes),
         "assignments": [
-            {"podUid": uid, "container": container, "gpus": list(gpus)}
+            {
+                "podNamespace": NAMESPACE,
+                "podName": name_of(uid),
+                "container": container,
+                "gpus": list(gpus),
+                "unnamed": unnamed,
+            }
             for (uid, container), gpus in (given or {}).items()
         ],
     }
+
+
+def name_of(uid: str) -> str:
+    """Of a `measured` pod."""
+    return f"name-of-{uid}"
 
 
 def report(*processes: Raw, **fields: Any) -> Report:
@@ -115,7 +129,7 @@ def measured(
     shares: bool = True,
     sidecar: bool = True,
     ids: Mapping[str, str] | None = None,
-    namespace: str = "team",
+    namespace: str = NAMESPACE,
     policy: str = "training",
 ) -> MeasuredPod:
     """A pod that runs, with one GPU container unless others are given."""
@@ -123,7 +137,7 @@ def measured(
     return MeasuredPod(
         uid=uid,
         namespace=namespace,
-        name=f"name-of-{uid}",
+        name=name_of(uid),
         node=node,
         policy=policy,
         containers=given,

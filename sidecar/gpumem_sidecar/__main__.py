@@ -51,9 +51,11 @@ def _reporter(settings: Settings, rhythm: Rhythm) -> Reporter:
     # Only where something is sent: TLS is a quarter of the memory of this process.
     from gpumem_sidecar.channel import Channel
     from gpumem_sidecar.outbox import Outbox
+    from gpumem_sidecar.trust import Trust
 
     try:
-        channel = Channel(settings.report_url, settings.report_ca, settings.token_file)
+        trust = Trust(settings.report_ca, settings.report_ca_file)
+        channel = Channel(settings.report_url, trust, settings.token_file)
     except ValueError as error:
         raise ValueError(f"{REPORT_URL_ENV} or {REPORT_CA_ENV} is wrong: {error}") from error
     outbox = Outbox("NodeAgent" if settings.agent else "Sidecar", new_start())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import http.client
 import os
 import re
-import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from gpumem_sidecar.trust import Trust
 
 TIMEOUT_SECONDS = 10.0
 """For connecting, and for each step of an exchange."""
@@ -27,15 +28,14 @@ class Reply(NamedTuple):
 class Channel:
     """Not for several threads at once. The token is read for every report, because it rotates."""
 
-    def __init__(self, url: str, ca: str, token_file: str) -> None:
-        """`ca` is PEM; where it is empty, the image's own authorities count. Raises ValueError
-        for an address or a CA that can not be used."""
+    def __init__(self, url: str, trust: Trust, token_file: str) -> None:
+        """Raises ValueError for an address that can not be used."""
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname:
             raise ValueError(f"{url!r} is no https:// address")
         self._host, self._port = parts.hostname, parts.port or 443
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._context = _context(ca)
+        self._trust = trust
         self._token_file = token_file
         self._connection: http.client.HTTPSConnection | None = None
 
@@ -68,7 +68,7 @@ class Channel:
     def _exchange(self, body: bytes, headers: dict[str, str]) -> Reply:
         if self._connection is None:
             self._connection = http.client.HTTPSConnection(
-                self._host, self._port, timeout=TIMEOUT_SECONDS, context=self._context
+                self._host, self._port, timeout=TIMEOUT_SECONDS, context=self._trust.context()
             )
         try:
             self._connection.request("POST", self._path, body, headers)
@@ -92,19 +92,6 @@ class Channel:
         if not _TOKEN.fullmatch(token):
             raise OSError(f"{self._token_file} holds no token")
         return token
-
-
-def _context(ca: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        if ca:
-            context.load_verify_locations(cadata=ca)
-        else:
-            context.load_default_certs()
-    except ssl.SSLError as error:
-        raise ValueError(f"the CA can not be read: {error}") from error
-    return context
 
 
 def _seconds(text: str | None) -> float | None:

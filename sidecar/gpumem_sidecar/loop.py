@@ -10,6 +10,7 @@ from gpumem_sidecar.nvml import Door
 from gpumem_sidecar.outbox import URGENT_SECONDS
 from gpumem_sidecar.patience import Patient
 from gpumem_sidecar.picture import Picture
+from gpumem_sidecar.pod_resources import Answer, PodResources
 from gpumem_sidecar.pulse import Pulse
 from gpumem_sidecar.sampler import Sampler, viewpoint_of
 from gpumem_sidecar.settings import Settings
@@ -61,6 +62,7 @@ class Measuring:
             viewpoint,
             run_folder="" if settings.agent else settings.run_path,
             pods_folder=settings.pods_path if settings.agent else "",
+            given=PodResources(settings.pod_resources).ask if settings.agent else Answer,
         )
 
     @property
@@ -82,15 +84,17 @@ def turn(
             pulse.beat()
         if measuring.outdated:
             pulse.outdated()
-        say(_state(picture, measuring.sampler.ignored_files))
+        say(_state(picture, measuring.sampler))
         take(picture)
         if not rhythm.rest():
             return
 
 
-def _state(picture: Picture, ignored_files: int) -> str:
+def _state(picture: Picture, sampler: Sampler) -> str:
     if picture.unknown is None:
         state = f"{len(picture.gpus)} GPUs and MIG instances, driver {picture.driver_version}"
     else:
         state = f"processes can not be measured: {picture.unknown}"
-    return f"{state}; ignored state files: yes" if ignored_files else state
+    if sampler.kubelet_failure is not None:
+        state += f"; the kubelet does not say what it gave to whom: {sampler.kubelet_failure}"
+    return f"{state}; ignored state files: yes" if sampler.ignored_files else state

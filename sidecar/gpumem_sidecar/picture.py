@@ -82,11 +82,15 @@ class Process(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """Cards that the kubelet gave to a container."""
+    """GPUs that the kubelet gave to a container; it names pods without their UID."""
 
-    pod_uid: str
+    pod_namespace: str
+    pod_name: str
     container: str
     gpus: tuple[str, ...]
+    """UUIDs of cards and MIG instances."""
+    unnamed: int = 0
+    """How many more it has that could not be named."""
 
 
 class Picture(NamedTuple):

@@ -49,7 +49,7 @@ def full(
         "driverLimits": picture.driver_limits,
         "gpus": [_gpu(gpu) for gpu in picture.gpus[:MOST_GPUS]],
         "processes": [_process(process) for process in processes],
-        "assignments": [_assignment(one) for one in picture.assignments[:MOST_ASSIGNMENTS]],
+        "assignments": _assignments(picture),
     }
 
 
@@ -180,9 +180,17 @@ def _framework(framework: Framework) -> dict[str, Any]:
     }
 
 
+def _assignments(picture: Picture) -> list[dict[str, Any]]:
+    # All or none: with a part of them a shared GPU would pass for one container's alone.
+    whole = len(picture.assignments) <= MOST_ASSIGNMENTS
+    return [_assignment(one) for one in picture.assignments] if whole else []
+
+
 def _assignment(assignment: Assignment) -> dict[str, Any]:
     return {
-        "podUid": assignment.pod_uid,
+        "podNamespace": assignment.pod_namespace,
+        "podName": assignment.pod_name,
         "container": assignment.container,
         "gpus": list(assignment.gpus),
+        "unnamed": assignment.unnamed,
     }

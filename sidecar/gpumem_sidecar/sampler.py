@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from gpumem_sidecar.assignments import assignments_of
 from gpumem_sidecar.attribution import Sender, Surroundings, Viewpoint, attribute
 from gpumem_sidecar.cgroups import place_of
 from gpumem_sidecar.mps_limit import text_of
 from gpumem_sidecar.picture import Picture
+from gpumem_sidecar.pod_resources import Answer
 from gpumem_sidecar.processes import Facts, facts_of, in_child_namespace, is_alone
 from gpumem_sidecar.reading import Reading
 from gpumem_sidecar.run_folder import RunFolder
@@ -32,15 +34,20 @@ class Sampler:
         *,
         run_folder: str = "",
         pods_folder: str = "",
+        given: Callable[[], Answer] = Answer,
     ) -> None:
-        """`run_folder` is the sidecar's own, `pods_folder` the kubelet's with all pods."""
+        """`run_folder` is the sidecar's own, `pods_folder` the kubelet's with all pods; `given`
+        asks the kubelet what it gave to containers."""
         self._read = read
         self._viewpoint = viewpoint
         self._own = RunFolder(run_folder) if run_folder else None
         self._pods_folder = pods_folder
+        self._given = given
         self._ignored_of_pods = 0
         self.answered = False
         """Whether NVML answered, if only with an error, when the last sample was taken."""
+        self.kubelet_failure: str | None = None
+        """Why the kubelet did not say what it gave to containers; None where it did."""
 
     @property
     def ignored_files(self) -> int:
@@ -57,7 +64,10 @@ class Sampler:
         facts = {pid: known for pid in pids if (known := facts_of(pid)) is not None}
         states = self._states_in_pod(facts) if self._own else self._states_in_pods(facts)
         found = Surroundings(facts, states, _mps_limits(reading, facts))
-        return attribute(reading, self._viewpoint, found)
+        picture = attribute(reading, self._viewpoint, found)
+        answer = self._given()
+        self.kubelet_failure = answer.failure
+        return picture._replace(assignments=assignments_of(answer.given, picture.gpus))
 
     def _states_in_pod(self, facts: dict[int, Facts]) -> dict[Key, State]:
         """All of the living: where NVML lists nobody, the shims are the only source."""

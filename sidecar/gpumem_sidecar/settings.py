@@ -9,11 +9,13 @@ HEALTH_PORT_ENV = "GPUMEM_HEALTH_PORT"
 INTERVAL_ENV = "GPUMEM_INTERVAL_SECONDS"
 POD_UID_ENV = "GPUMEM_POD_UID"
 REPORT_CA_ENV = "GPUMEM_REPORT_CA"
+REPORT_CA_FILE_ENV = "GPUMEM_REPORT_CA_FILE"
 REPORT_URL_ENV = "GPUMEM_REPORT_URL"
 TOKEN_FILE_ENV = "GPUMEM_REPORT_TOKEN_FILE"
 RUN_PATH_ENV = "GPUMEM_RUN_PATH"
 PODS_PATH_ENV = "GPUMEM_PODS_PATH"
 CGROUP_PATH_ENV = "GPUMEM_CGROUP_PATH"
+POD_RESOURCES_ENV = "GPUMEM_POD_RESOURCES"
 
 DEFAULT_HEALTH_PORT = 9433
 DEFAULT_INTERVAL_SECONDS = 5.0
@@ -21,6 +23,7 @@ DEFAULT_TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 DEFAULT_RUN_PATH = "/run/gpumem"
 DEFAULT_PODS_PATH = "/var/lib/kubelet/pods"
 DEFAULT_CGROUP_PATH = "/sys/fs/cgroup"
+DEFAULT_POD_RESOURCES = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
 USAGE = """usage: python -m gpumem_sidecar [--agent] [--once]
   --agent  measure the whole node (it needs the node's PID namespace), not one pod
@@ -37,10 +40,12 @@ class Settings(NamedTuple):
     pod_uid: str
     report_url: str
     report_ca: str
+    report_ca_file: str
     token_file: str
     run_path: str
     pods_path: str
     cgroup_path: str
+    pod_resources: str
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -56,10 +61,12 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
         pod_uid=get(POD_UID_ENV, ""),
         report_url=get(REPORT_URL_ENV, ""),
         report_ca=get(REPORT_CA_ENV, ""),
+        report_ca_file=get(REPORT_CA_FILE_ENV, ""),
         token_file=get(TOKEN_FILE_ENV) or DEFAULT_TOKEN_FILE,
         run_path=get(RUN_PATH_ENV) or DEFAULT_RUN_PATH,
         pods_path=get(PODS_PATH_ENV) or DEFAULT_PODS_PATH,
         cgroup_path=get(CGROUP_PATH_ENV) or DEFAULT_CGROUP_PATH,
+        pod_resources=get(POD_RESOURCES_ENV) or DEFAULT_POD_RESOURCES,
     )
 
 

@@ -27,8 +27,8 @@ def test_the_operator_gets_its_dependencies_and_no_tool_of_the_tests() -> None:
     assert "nvidia-ml-py" not in found
 
 
-def test_the_sidecar_gets_nvml_alone() -> None:
-    assert packages("sidecar").keys() == {"nvidia-ml-py"}
+def test_the_sidecar_gets_nvml_and_what_the_agent_asks_the_kubelet_with() -> None:
+    assert packages("sidecar").keys() == {"nvidia-ml-py", "h2", "hpack", "hyperframe"}
 
 
 @pytest.mark.parametrize("image", ["operator", "sidecar"])

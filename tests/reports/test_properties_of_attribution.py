@@ -77,12 +77,18 @@ def reports(draw: st.DrawFn) -> dict[Sender, Report]:
 def _report_of(sender: Sender) -> st.SearchStrategy[Report]:
     agent = sender.kind == "NodeAgent"
     return st.builds(
-        lambda listed, cards, given_, unknown: report(
-            *listed, gpus=cards, agent=agent, given=given_ if agent else None, unknown=unknown
+        lambda listed, cards, given_, unnamed, unknown: report(
+            *listed,
+            gpus=cards,
+            agent=agent,
+            given=given_ if agent else None,
+            unnamed=unnamed,
+            unknown=unknown,
         ),
         st.lists(processes, max_size=6),
         st.lists(gpus, max_size=3, unique_by=lambda one: str(one["uuid"])),
         assignments,
+        st.sampled_from((0, 0, 1)),
         st.sampled_from((None, None, None, "NVMLError")),
     )
 

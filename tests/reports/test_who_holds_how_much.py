@@ -1,5 +1,6 @@
 """What pods are said to hold, for every kind of sender and everything that one of them can miss."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -10,12 +11,25 @@ from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Report
 from gpumem_operator.reports.store import Store
 from gpumem_operator.reports.uses import PodUse, Usage
-from report_builders import GIB, GPU, NODE, OTHER_GPU, container, gpu, measured, process, report
+from report_builders import (
+    GIB,
+    GPU,
+    MIB,
+    NODE,
+    OTHER_GPU,
+    container,
+    gpu,
+    measured,
+    process,
+    report,
+)
 
 POD = measured()
 
 
-def seen(*pods: MeasuredPod, now: float = 1.0, **reports: Report) -> Usage:
+def seen(
+    *pods: MeasuredPod, now: float = 1.0, by_agent: Collection[str] = (), **reports: Report
+) -> Usage:
     """What is known after these reports: `agent` is of the node, others of pods `pod_N`."""
     store = Store()
     for name, one in reports.items():
@@ -25,7 +39,7 @@ def seen(*pods: MeasuredPod, now: float = 1.0, **reports: Report) -> Usage:
             else Sender("Sidecar", name.replace("_", "-"))
         )
         store.take(sender, one, 0.0)
-    return attribute(pods, store.pictures(), now)
+    return attribute(pods, store.pictures(), now, by_agent=by_agent)
 
 
 def use(pod: MeasuredPod = POD, **reports: Any) -> PodUse:
@@ -141,6 +155,34 @@ def test_that_answers_also_where_the_driver_gives_no_amount() -> None:
     assert use(agent=agent(hidden, gpus=[gpu(used=5 * GIB)], given=ALONE)).total.bytes == 5 * GIB
 
 
+def test_a_card_alone_without_a_process_holds_nothing_though_it_shows_a_few_mib_as_used() -> None:
+    assert rows(use(agent=agent(gpus=[gpu(used=8 * MIB)], given=ALONE))) == [("main", GPU, 0)]
+
+
+def test_what_is_used_of_a_card_alone_is_its_also_where_its_processes_can_not_be_seen() -> None:
+    assert use(agent=agent(gpus=[gpu(used=5 * GIB)], given=ALONE)).total.bytes == 5 * GIB
+
+
+def test_a_container_with_gpus_that_could_not_be_named_may_be_on_any_card() -> None:
+    lost = [gpu(used=5 * GIB), gpu(OTHER_GPU, unknown="DeviceLost")]
+    found = use(measured("pod-1", container(gpus=2)), agent=agent(
+        process(GIB), gpus=lost, given=ALONE, unnamed=1
+    ))  # fmt: skip
+    assert rows(found) == [("main", "", "DeviceLost"), ("main", GPU, GIB)]
+
+
+def test_while_one_container_has_gpus_that_nobody_could_name_no_card_is_anybodys_alone() -> None:
+    both = {("pod-1", "main"): [GPU], ("pod-2", "main"): []}
+    found = use(agent=agent(process(GIB), gpus=[gpu(used=5 * GIB)], given=both, unnamed=1))
+    assert found.total.bytes == GIB
+
+
+def test_an_assignment_of_a_pod_of_that_name_in_another_namespace_is_another_pods() -> None:
+    elsewhere = measured(namespace="other")
+    found = use(elsewhere, agent=agent(process(GIB), gpus=[gpu(used=5 * GIB)], given=ALONE))
+    assert found.total.bytes == GIB
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -205,6 +247,14 @@ def test_a_sidecar_speaks_for_its_own_pod_only() -> None:
 )
 def test_without_a_report_the_reason_is_known(pod: MeasuredPod, reason: str) -> None:
     assert rows(use(pod)) == [("main", "", reason)]
+
+
+def test_a_pod_that_is_left_to_an_agent_says_so_where_none_has_reported() -> None:
+    bare = measured(sidecar=False)
+    assert use(bare, by_agent=["pod-1"]).total.unknown == "NoAgentOnNode"
+    assert use(bare, by_agent=["pod-2"]).total.unknown == "NotMeasured"
+    assert use(bare, by_agent=["pod-1"], agent=agent(process(GIB))).total.bytes == GIB
+    assert use(bare, by_agent=["pod-1"], agent=agent(), now=91.0).total.unknown == "Silent"
 
 
 @pytest.mark.parametrize("name", ["agent", "pod_1"])

@@ -13,6 +13,7 @@ from gpumem_sidecar.channel import Channel
 from gpumem_sidecar.outbox import Outbox
 from gpumem_sidecar.picture import Picture
 from gpumem_sidecar.reporter import Reporter
+from gpumem_sidecar.trust import Trust
 from leader import Leader, Reply, answer, eventually, leading
 
 PICTURES = [Picture(f"580.{n}") for n in range(100)]
@@ -40,7 +41,7 @@ class Sending:
         self.urgent: list[bool] = []
         self.reporter = Reporter(
             Outbox("Sidecar", "start-1"),
-            Channel(url, authority.pair.certificate.decode(), str(token)),
+            Channel(url, Trust(authority.pair.certificate.decode()), str(token)),
             self.said.append,
             self.urgent.append,
             jitter=lambda: 0.0,
@@ -228,9 +229,9 @@ def test_what_is_no_token_is_not_sent_and_not_printed(
 @pytest.mark.parametrize("url", ["http://leader/v1/reports", "leader", "https://", "ftp://leader"])
 def test_a_token_never_goes_over_anything_but_https(url: str) -> None:
     with pytest.raises(ValueError, match="no https:// address"):
-        Channel(url, "", "token")
+        Channel(url, Trust(), "token")
 
 
 def test_a_ca_that_is_none_is_told() -> None:
     with pytest.raises(ValueError, match="the CA can not be read"):
-        Channel("https://leader", "no PEM", "token")
+        Trust("no PEM")

@@ -51,7 +51,7 @@ PICTURE = Picture(
         ),
         Process(3312, FIRST, unknown="NotAvailable"),
     ),
-    (Assignment(POD, "trainer", (FIRST,)),),
+    (Assignment("research", "train-0", "trainer", (FIRST,), 1),),
     "Supported",
 )
 

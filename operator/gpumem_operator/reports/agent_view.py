@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
+from gpumem_operator.api.quantity import MIB
 from gpumem_operator.reports.cards import Card, card_of
 from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
-from gpumem_operator.reports.pictures import Amount, Picture
+from gpumem_operator.reports.pictures import NOTHING_GIVEN, Amount, Picture, ProcessReading
 from gpumem_operator.reports.uses import (
     UNNAMED,
     GpuUse,
@@ -18,8 +20,10 @@ from gpumem_operator.reports.uses import (
     unlisted,
 )
 
-_Holder = tuple[str, str]
-"""Pod uid and container; a process of no pod that we know stands for itself."""
+_Holder = tuple[str, str, str]
+"""Namespace and name of a pod, and container; a process of no pod that we know is one by itself."""
+_LESS_THAN_A_CONTEXT: Final = 64 * MIB
+"""A CUDA context takes hundreds of MiB. A card in use by nobody shows a few as used."""
 
 
 class AgentView:
@@ -52,13 +56,13 @@ class AgentView:
     def _use(self, pod: MeasuredPod) -> PodUse:
         rows = rows_of(self._held.get(pod.uid, {}))
         for container in pod.containers:
-            given = self._picture.assignments.get((pod.uid, container.name))
-            if given:
-                rows |= {
-                    (container.name, gpu): self._on_given(pod.uid, (container.name, gpu), rows)
-                    for gpu in given
-                }
-            else:
+            holder = (pod.namespace, pod.name, container.name)
+            given = self._picture.assignments.get(holder, NOTHING_GIVEN)
+            rows |= {
+                (container.name, gpu): self._on_given(holder, (container.name, gpu), rows)
+                for gpu in given.gpus
+            }
+            if not (given.whole and given.gpus):
                 rows |= self._on_any(container, rows)
         if (reason := self._picture.unknown) is not None:
             rows = {
@@ -67,14 +71,14 @@ class AgentView:
             }
         return PodUse(pod, in_order(rows), "NodeAgent")
 
-    def _on_given(self, uid: str, place: Place, rows: Mapping[Place, GpuUse]) -> GpuUse:
+    def _on_given(self, holder: _Holder, place: Place, rows: Mapping[Place, GpuUse]) -> GpuUse:
         """On a GPU that kubelet handed to the container."""
-        container, gpu = place
+        gpu = place[1]
         processes = rows[place].processes if place in rows else ()
-        holder, used = self._alone.get(gpu, (None, 0))
+        alone, used = self._alone.get(gpu, (None, 0))
         if gpu in self._broken:
             return GpuUse(*place, Amount(None, self._broken[gpu]), processes)
-        if holder == (uid, container):
+        if alone == holder and (processes or used >= _LESS_THAN_A_CONTEXT):
             # Whatever is on a card that is its alone is its, managed memory included.
             return GpuUse(*place, Amount(used), processes)
         return rows.get(place) or GpuUse(*place, Amount(0))
@@ -91,16 +95,22 @@ class AgentView:
 
 def _alone(pods: Mapping[str, MeasuredPod], picture: Picture) -> dict[str, tuple[_Holder, int]]:
     """GPUs that one container alone holds, with what is used of each beside the reserve."""
+    if not all(given.whole for given in picture.assignments.values()):
+        return {}  # a container has GPUs that nobody could name, and any may be one of them
     holders: defaultdict[str, set[_Holder]] = defaultdict(set)
-    for place, gpus in picture.assignments.items():
-        for gpu in gpus:
+    for place, given in picture.assignments.items():
+        for gpu in given.gpus:
             holders[gpu].add(place)
     for process in picture.processes:
-        pod = pods.get(process.pod_uid or "")
-        stranger = (f"process {process.pid}", UNNAMED)
-        holders[process.gpu].add((pod.uid, container_of(pod, process)) if pod else stranger)
+        holders[process.gpu].add(_holder(pods.get(process.pod_uid or ""), process))
     return {
         gpu.uuid: (next(iter(holders[gpu.uuid])), gpu.used_bytes)
         for gpu in picture.gpus
         if gpu.used_bytes is not None and gpu.unknown is None and len(holders[gpu.uuid]) == 1
     }
+
+
+def _holder(pod: MeasuredPod | None, process: ProcessReading) -> _Holder:
+    if pod is None:
+        return (UNNAMED, f"process {process.pid}", UNNAMED)
+    return (pod.namespace, pod.name, container_of(pod, process))

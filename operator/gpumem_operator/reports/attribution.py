@@ -8,7 +8,7 @@ Nothing that is not known is ever taken for zero.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from gpumem_operator.reports.agent_view import AgentView
@@ -25,12 +25,23 @@ SILENT: Final = "Silent"
 """Whoever reported has said nothing for 90 s."""
 NOT_MEASURED: Final = "NotMeasured"
 """The pod has no sidecar, and its node no agent."""
+NO_AGENT_ON_NODE: Final = "NoAgentOnNode"
+"""The pod is to be measured by the agent of its node, and none has reported."""
 NOT_STARTED: Final = "NotStarted"
 """None of its containers has started: it holds nothing, and nobody has looked."""
 
 
-def attribute(pods: Iterable[MeasuredPod], pictures: Mapping[Sender, Picture], now: float) -> Usage:
-    """What every pod holds at `now`, in the seconds by which pictures were taken in."""
+def attribute(
+    pods: Iterable[MeasuredPod],
+    pictures: Mapping[Sender, Picture],
+    now: float,
+    *,
+    by_agent: Collection[str] = (),
+) -> Usage:
+    """What every pod holds at `now`, in the seconds by which pictures were taken in.
+
+    `by_agent` has the uids of pods that shall be measured by the agent of their node.
+    """
     asked = {pod.uid: pod for pod in pods}
     by_node: defaultdict[str, list[MeasuredPod]] = defaultdict(list)
     for pod in asked.values():
@@ -48,14 +59,19 @@ def attribute(pods: Iterable[MeasuredPod], pictures: Mapping[Sender, Picture], n
         seen |= uses
         cards += view.cards(node, uses.values())
     return Usage(
-        {uid: _choose(pod, seen.get(uid), pictures, now) for uid, pod in asked.items()},
+        {
+            uid: _choose(pod, seen.get(uid), pictures, now)
+            or _unmeasured(pod, _why(pod, pictures, by_agent))
+            for uid, pod in asked.items()
+        },
         tuple(sorted(cards, key=lambda card: (card.node, card.uuid))),
     )
 
 
 def _choose(
     pod: MeasuredPod, agent: PodUse | None, pictures: Mapping[Sender, Picture], now: float
-) -> PodUse:
+) -> PodUse | None:
+    """What the best source says; None where nobody's picture is fresh."""
     if agent is not None and agent.total.known:
         return agent
     picture = pictures.get(Sender("Sidecar", pod.uid))
@@ -63,19 +79,21 @@ def _choose(
         sidecar = sidecar_view(pod, picture)
         if sidecar.total.known or agent is None:
             return sidecar
-    return agent or _unmeasured(pod, _why(pod, picture, pictures))
+    return agent
 
 
 def _fresh(picture: Picture, now: float) -> bool:
     return now - picture.heard <= SILENT_AFTER_SECONDS
 
 
-def _why(pod: MeasuredPod, picture: Picture | None, pictures: Mapping[Sender, Picture]) -> str:
-    if picture is not None or Sender("NodeAgent", pod.node) in pictures:
+def _why(pod: MeasuredPod, pictures: Mapping[Sender, Picture], by_agent: Collection[str]) -> str:
+    if Sender("Sidecar", pod.uid) in pictures or Sender("NodeAgent", pod.node) in pictures:
         return SILENT
     if not pod.started:
         return NOT_STARTED
-    return NO_REPORT if pod.has_sidecar else NOT_MEASURED
+    if pod.has_sidecar:
+        return NO_REPORT
+    return NO_AGENT_ON_NODE if pod.uid in by_agent else NOT_MEASURED
 
 
 def _unmeasured(pod: MeasuredPod, reason: str) -> PodUse:

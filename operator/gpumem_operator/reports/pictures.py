@@ -63,6 +63,18 @@ class ProcessReading:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """GPUs that kubelet handed to one container."""
+
+    gpus: frozenset[str]
+    whole: bool
+    """Whether these are all that it has."""
+
+
+NOTHING_GIVEN = Given(frozenset(), whole=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """Everything that one sender saw at one moment."""
 
@@ -72,8 +84,8 @@ class Picture:
     """Why the picture is not whole."""
     gpus: tuple[GpuReading, ...]
     processes: tuple[ProcessReading, ...]
-    assignments: Mapping[tuple[str, str], frozenset[str]]
-    """GPUs that were handed to a container, by pod uid and container name."""
+    assignments: Mapping[tuple[str, str, str], Given]
+    """By namespace and name of the pod, and the container's name."""
     driver_limits: bool | None = None
     """Whether the driver can limit containers there; None where nobody looked."""
 
@@ -86,7 +98,10 @@ def picture_of(report: Report, now: float) -> Picture:
         gpus=tuple(map(_gpu, report.gpus)),
         processes=tuple(_best({}, report.processes).values()),
         assignments={
-            (given.pod_uid, given.container): frozenset(given.gpus) for given in report.assignments
+            (given.pod_namespace, given.pod_name, given.container): Given(
+                frozenset(given.gpus), whole=given.unnamed == 0
+            )
+            for given in report.assignments
         },
     )
 

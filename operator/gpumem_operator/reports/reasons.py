@@ -21,9 +21,12 @@ EXPLANATIONS: Final = {
     " container gpumem-sidecar, or of the agent on its node",
     "NotMeasured": "it has no sidecar and its node no agent: set monitoring.mode to Sidecar and"
     " create the pod again",
+    "NoAgentOnNode": "monitoring.mode is NodeAgent, and no agent has reported for its node to the"
+    " present leader: set the chart's agent.enabled, and look whether DaemonSet <release>-agent has"
+    " a pod there",
     "NotStarted": "none of its containers has started, so it holds nothing",
-    "NoNVMLInSidecar": "the sidecar can not load NVML on this node, and processes without the shim"
-    " are not seen otherwise",
+    "NoNVMLInSidecar": "the sidecar (or agent) can not load NVML on this node, and a sidecar sees"
+    " processes without the shim in no other way: use the node agent (chart value agent.enabled)",
     "HostPids": "the driver (before 535.113.01) shows a sidecar the node's process ids: a newer"
     " driver or the node agent is needed",
     "DriverHidesMemory": "the driver (before 565.57.01) shows a sidecar 0 bytes for every process:"

@@ -129,11 +129,19 @@ class Gpu(Model):
 
 
 class Assignment(Model):
-    """Cards that the kubelet handed to a container; only the agent knows."""
+    """GPUs that the kubelet handed to a container; only the agent knows.
 
-    pod_uid: Text
+    The kubelet names a pod without its UID, so for a moment this may tell of an earlier pod of the
+    same name.
+    """
+
+    pod_namespace: Text
+    pod_name: Text
     container: Text
     gpus: Annotated[list[Uuid], Field(max_length=256)]
+    """Of cards and MIG instances."""
+    unnamed: Annotated[int, Field(ge=0, le=4096)] = 0
+    """How many more it has, by names that the agent could not make out."""
 
 
 class Acknowledgement(Model):

@@ -1,0 +1,35 @@
+"""A pod-resources socket as the kubelet's, with as many GPU containers as a full node has."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from devcluster.node.wire import field
+
+CONTAINERS = 32
+
+
+@contextmanager
+def pod_resources(path: Path) -> Iterator[None]:
+    """Serve until the block ends."""
+    answer = b"".join(_pod(number) for number in range(CONTAINERS))
+    methods = {"List": grpc.unary_unary_rpc_method_handler(lambda *_: answer)}
+    server = grpc.server(ThreadPoolExecutor(max_workers=1))
+    server.add_generic_rpc_handlers(
+        [grpc.method_handlers_generic_handler("v1.PodResourcesLister", methods)]
+    )
+    server.add_insecure_port(f"unix:{path}")
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop(None).wait()
+
+
+def _pod(number: int) -> bytes:
+    devices = field(1, "nvidia.com/gpu") + field(2, f"0::{number}")
+    container = field(1, "main") + field(2, devices)
+    return field(1, field(1, f"train-{number}") + field(2, "team") + field(3, container))
