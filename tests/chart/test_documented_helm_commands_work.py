@@ -22,7 +22,7 @@ def shown_in(document: str) -> list[list[str]]:
 
 def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    install, upgrade, uninstall = shown_in("docs/install.md")
+    install, upgrade, with_agent, uninstall = shown_in("docs/install.md")
     assert shown_in("README.md") == [install]
 
     with Cluster.start() as cluster:
@@ -36,6 +36,8 @@ def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.M
         # The pods go nowhere without a node, but the API server took every manifest.
         assert len(names("deployments")) == 2
         assert "REVISION: 2" in cluster.helm(*upgrade).stdout
+        assert "REVISION: 3" in cluster.helm(*with_agent).stdout
+        assert names("daemonsets") == {"daemonset.apps/gpu-memory-operator-agent"}
         definitions = names("customresourcedefinitions")
         assert len(definitions) == 2
 

@@ -21,6 +21,7 @@ CHANGED: dict[str, Any] = {
     "sidecar": {
         "image": "example.com/sidecar:2",
         "pullPolicy": "Always",
+        "toolkitNVML": "Enabled",
         "runAsUser": 1000,
         "resources": {"cpu": "1", "memory": "1Gi"},
         "shimResources": {"cpu": "2", "memory": "2Gi"},
@@ -43,7 +44,8 @@ def test_the_defaults_of_the_chart_are_the_defaults_of_the_processes() -> None:
 def test_every_value_that_the_processes_read_reaches_them() -> None:
     assert CHANGED.keys() == {f.alias or n for n, f in Values.model_fields.items()}
 
-    given = settings(render(CHANGED))
+    # Without agents nobody would measure in mode NodeAgent, and Helm refuses that.
+    given = settings(render(CHANGED | {"agent": {"enabled": True}}))
 
     expected = CHANGED | {"ignoredNamespaces": ["other", NAMESPACE]}
     assert Values.model_validate(given) == Values.model_validate(expected)

@@ -101,6 +101,7 @@ def test_the_condition_tells_what_is_missing_and_what_to_do() -> None:
     assert measurement(known(0), WAITS)[:2] == ("False", "Measured")
     assert measurement(known(0), unknown("NoReport"))[:2] == ("True", "WaitingForReports")
     assert measurement(unknown("NotMeasured"))[:2] == ("True", "NotMeasured")
+    assert measurement(unknown("NoAgentOnNode"), known(1))[:2] == ("True", "NoAgentOnNode")
     state, reason, message = measurement(known(0), unknown("Silent"), unknown("Silent"))
     assert (state, reason) == ("True", "Unreadable")
     assert message.startswith("What 2 of 3 running pods hold is not known: 2 Silent. Silent: ")

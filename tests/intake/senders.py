@@ -19,7 +19,7 @@ from report_builders import Raw
 
 NODE = "gpu-1"
 """Without an agent."""
-AGENT_NODES = ("agent-1", "agent-2", "agent-3", "agent-4")
+AGENT_NODES = ("agent-1", "agent-2", "agent-3", "agent-4", "agent-5")
 """One for each test with an agent, whose word counts on its node for 90 s."""
 AGENT = "gpu-memory-operator-agent"
 ADDRESS = "https://reports.example:9443/v1/reports"

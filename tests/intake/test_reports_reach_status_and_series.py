@@ -115,6 +115,39 @@ def test_an_agent_sees_cards_and_is_believed_before_a_sidecar(cast: Cast) -> Non
     assert parts["total"] == sum(parts.values()) - parts["total"] + unattributed
 
 
+def test_a_pod_that_is_left_to_an_agent_waits_for_it_and_gets_what_is_used_of_its_card(
+    cast: Cast,
+) -> None:
+    node = "agent-5"
+    left = '{"spec": {"monitoring": {"mode": "NodeAgent"}}}'
+    cast.kubectl("patch", "gmp", POLICY, "--type=merge", "-p", left)
+    cast.until(lambda: _is_bare(cast, "probe"))
+    uid = cast.pod("train", node=node)
+    cast.until(lambda: measurement(cast) == ("True", "NoAgentOnNode"))
+    assert "usedBytes" not in cast.memory()
+
+    told = raw_report(
+        process(GIB, pod=uid, container=None, container_id="containerd://train-main"),
+        gpus=[gpu(used=3 * GIB)],
+        agent=True,
+    )
+    told["assignments"] = [
+        {"podNamespace": cast.namespace, "podName": "train", "container": "main", "gpus": [GPU]}
+    ]
+    assert cast.send(cast.agent(node), told).status == 200
+    cast.until(lambda: cast.memory().get("usedBytes") == 3 * GIB)
+    assert measurement(cast) == ("False", "Measured")
+
+
+def _is_bare(cast: Cast, name: str) -> bool:
+    """Whether a new pod gets no sidecar: the webhook has seen the policy then."""
+    cast.pod(name, runs=False)
+    spec = cast.get("pod", name)["spec"]
+    cast.kubectl("delete", "pod", name, "--force", "--grace-period=0")
+    ours = {one["name"] for one in spec.get("initContainers") or ()}
+    return "gpumem-sidecar" not in ours and "shareProcessNamespace" not in spec
+
+
 def test_a_small_change_is_no_reason_to_write(cast: Cast) -> None:
     uid = cast.pod("train")
     token = cast.token("train")

@@ -1,11 +1,12 @@
 """Who decides for a pod: a policy of its namespace, or the tenants that the namespace is in."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpumem_operator.admission.selection import policy_for
-from gpumem_operator.api.pods import PodFacts
-from gpumem_operator.api.policy import DefaultPolicySpec
+from gpumem_operator.api.policy import DefaultPolicySpec, MonitoringMode
 from gpumem_operator.api.records import Surroundings
+from gpumem_operator.api.values import Values
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,19 @@ class Decider:
     def active(self) -> bool:
         return self.spec is not None and self.spec.mode == "Active"
 
+    def monitoring(self, values: Values) -> MonitoringMode:
+        """How use is measured: as the spec says, else as the chart does."""
+        if self.spec is None:
+            return "None"
+        return self.spec.monitoring.mode or values.monitoring.mode
 
-def decide(facts: PodFacts, surroundings: Surroundings) -> Decider | None:
-    """A policy of the namespace, else the default policy of a tenant, else the tenant alone."""
-    policy = policy_for(facts.labels, surroundings.policies)
+
+def decide(labels: Mapping[str, str], surroundings: Surroundings) -> Decider | None:
+    """A policy of the namespace, else the default policy of a tenant, else the tenant alone.
+
+    `labels` are the pod's.
+    """
+    policy = policy_for(labels, surroundings.policies)
     if policy is not None and policy.spec is not None:
         return Decider(policy.spec, policy.name, f"policy {policy.namespace}/{policy.name}")
     for tenant in surroundings.tenants:

@@ -31,9 +31,8 @@ class PodSettings:
     @staticmethod
     def of(facts: PodFacts, decider: Decider, values: Values) -> "PodSettings":
         spec = decider.spec
-        monitoring = spec.monitoring.mode or values.monitoring.mode if spec else "None"
         bare = facts.windows or facts.mirror
-        monitored = monitoring == "Sidecar" and not bare
+        monitored = decider.monitoring(values) == "Sidecar" and not bare
         shimmed = (
             decider.active and spec is not None and spec.injection.shim == "Enabled" and not bare
         )

@@ -61,6 +61,8 @@ def measurement(pods: Sequence[PodMemory]) -> Finding:
 def _reason(unknown: Sequence[str]) -> str:
     if set(unknown) == {"NotMeasured"}:
         return conditions.NOT_MEASURED
+    if "NoAgentOnNode" in unknown:
+        return conditions.NO_AGENT_ON_NODE
     waiting = set(unknown) <= {"NoReport", "NotMeasured"}
     return conditions.WAITING_FOR_REPORTS if waiting else conditions.UNREADABLE
 

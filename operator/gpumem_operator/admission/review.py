@@ -40,7 +40,7 @@ def review_pod(
     unreadable = _unreadable(surroundings)
     if unreadable:
         return refusal(facts.title, unreadable, next_step="correct the object", code=500)
-    decider = decide(facts, surroundings)
+    decider = decide(facts.labels, surroundings)
     if decider is None:
         return UNTOUCHED
     declarations = declare_under(decider, facts, values)

@@ -14,7 +14,6 @@ def not_acted_on(spec: DefaultPolicySpec) -> tuple[str, ...]:
         "spec.enforcement.minimumEnforcer": spec.enforcement.minimum_enforcer != "None",
         "spec.enforcement.actions": spec.enforcement.actions != enforcement.actions,
         "spec.injection.serverArgs": spec.injection.server_args != "Disabled",
-        "spec.monitoring.mode NodeAgent": spec.monitoring.mode == "NodeAgent",
         "spec.scaling": isinstance(spec, PolicySpec) and bool(spec.scaling),
     }
     return tuple(path for path, is_set in set_fields.items() if is_set)

@@ -160,18 +160,22 @@ def is_gpu_pod(pod: Mapping[str, Any], memory_resource: str) -> bool:
 
 def is_ours(kind: str, raw: Mapping[str, Any], memory_resource: str) -> bool:
     """Whether a container has one of our names where ours stand, and takes nothing that counts."""
-    return (
-        kind == "initContainers"
-        and raw.get("name") in names.OUR_CONTAINERS
-        and not _asks_for_gpu(raw, memory_resource)
-    )
+    name = raw.get("name")
+    if kind != "initContainers" or name not in names.OUR_CONTAINERS:
+        return False
+    # With the value sidecar.toolkitNVML the sidecar's environment names devices, and still it asks
+    # for none. Whoever gives a container of his own that name gets it replaced.
+    sees = _sees_devices(raw.get("env") or ()) and name != names.SIDECAR_CONTAINER
+    return not sees and not _has_gpu_limit(raw, memory_resource)
 
 
 def _asks_for_gpu(raw: Mapping[str, Any], memory_resource: str) -> bool:
+    return _has_gpu_limit(raw, memory_resource) or _sees_devices(raw.get("env") or ())
+
+
+def _has_gpu_limit(raw: Mapping[str, Any], memory_resource: str) -> bool:
     limits = (raw.get("resources") or {}).get("limits") or ()
-    return any(is_gpu_resource(key) or key == memory_resource for key in limits) or _sees_devices(
-        raw.get("env") or ()
-    )
+    return any(is_gpu_resource(key) or key == memory_resource for key in limits)
 
 
 def is_handled(pod: Mapping[str, Any]) -> bool:

@@ -161,13 +161,17 @@ class Injection(Model):
     Not acted on by this version. Default: Disabled."""
 
 
+MonitoringMode = Literal["Sidecar", "NodeAgent", "None"]
+
+
 class Monitoring(Model):
     """How use is measured."""
 
-    mode: Literal["Sidecar", "NodeAgent", "None"] | None = None
-    """Sidecar: a native sidecar in each pod. NodeAgent: a DaemonSet that this version does not
-    bring; nothing in the pod.
-    None: not measured. Absent: the chart's value monitoring.mode (Sidecar unless changed)."""
+    mode: MonitoringMode | None = None
+    """Sidecar: a native sidecar in each pod, beside the node's agent where there is one. NodeAgent:
+    by the agent alone (chart value agent.enabled), with nothing added to the pod for it. None: the
+    pod gets nothing to measure it. Absent: the chart's value monitoring.mode (Sidecar unless
+    changed)."""
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
     """Seconds between two measurements. Default: 5."""
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from gpumem_operator import names
 from gpumem_operator.api.model import Model, PositiveBytes
+from gpumem_operator.api.policy import MonitoringMode
 from gpumem_operator.api.quantity import MIB, canonical
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
@@ -36,6 +37,10 @@ class SidecarValues(Model):
     """Image of both: it needs Python and nothing of CUDA. Default: that of this release."""
     pull_policy: PullPolicy = "IfNotPresent"
     """When nodes fetch the image. Default: IfNotPresent."""
+    toolkit_nvml: Annotated[Switch, Field(alias="toolkitNVML")] = "Disabled"
+    """Whether the sidecar, and it alone, asks NVIDIA's container toolkit for NVML: all cards of the
+    node and the driver's management library. For clusters with the legacy toolkit and no agent.
+    Default: Disabled."""
     run_as_user: Annotated[int, Field(ge=1)] = 65532
     """User that both run as, never root. Default: 65532."""
     resources: ContainerResources = ContainerResources()
@@ -47,8 +52,9 @@ class SidecarValues(Model):
 class MonitoringValues(Model):
     """What a policy without `monitoring.mode` gets."""
 
-    mode: Literal["Sidecar", "NodeAgent", "None"] = "Sidecar"
-    """How use is measured where a policy does not say. Default: Sidecar."""
+    mode: MonitoringMode = "Sidecar"
+    """How use is measured where a policy does not say; NodeAgent needs agent.enabled. Default:
+    Sidecar."""
 
 
 class SchedulingValues(Model):

@@ -44,7 +44,7 @@ class Admitted:
         if self.ignored:
             return None
         facts = gather(self.pod, names.MEMORY_RESOURCE, namespace=self.workload.namespace)
-        return decide(facts, self.surroundings)
+        return decide(facts.labels, self.surroundings)
 
     @property
     def warnings(self) -> list[str]:

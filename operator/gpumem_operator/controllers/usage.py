@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from gpumem_operator.admission.decider import decide
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
@@ -119,10 +120,30 @@ class UsageBoard:
             if row.value.gpu and not row.value.finished
         }
         usage = attribute(
-            (entry.measured for entry in entries.values()), self.store.pictures(), now
+            (entry.measured for entry in entries.values()),
+            self.store.pictures(),
+            now,
+            by_agent=self._by_agent(entries),
         )
         pods = {uid: self._view(entries[uid], use) for uid, use in usage.pods.items()}
         return Snapshot(pods, usage.cards, self._counters.totals, self._tenants())
+
+    def _by_agent(self, entries: Mapping[str, PodEntry]) -> frozenset[str]:
+        """Uids of the pods that nobody but an agent shall measure."""
+        alone = [entry for entry in entries.values() if not entry.measured.has_sidecar]
+        surroundings = {
+            namespace: self._cache.surroundings(namespace)
+            for namespace in {entry.measured.namespace for entry in alone}
+        }
+        deciders = (
+            (entry.measured, decide(entry.labels, surroundings[entry.measured.namespace]))
+            for entry in alone
+        )
+        return frozenset(
+            pod.uid
+            for pod, decider in deciders
+            if decider is not None and decider.monitoring(self._values) == "NodeAgent"
+        )
 
     def _view(self, entry: PodEntry, use: PodUse) -> PodView:
         amounts = self._charges(entry, self._tenants_of(use.pod.namespace))

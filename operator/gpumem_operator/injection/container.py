@@ -22,10 +22,11 @@ def our_container(
     command: Sequence[str],
     mounts: Sequence[Mapping[str, Any]],
     env: Sequence[Mapping[str, Any]] = (),
+    visible_devices: str = "void",
 ) -> dict[str, Any]:
     """A container that the restricted Pod Security level admits and that asks for no GPU.
 
-    NVIDIA_VISIBLE_DEVICES is void, because images made from CUDA images set it to `all`.
+    NVIDIA_VISIBLE_DEVICES is always said, because images made from CUDA images set it to `all`.
     """
     amounts = {"cpu": resources.cpu, "memory": resources.memory}
     return {
@@ -33,7 +34,7 @@ def our_container(
         "image": values.image,
         "imagePullPolicy": values.pull_policy,
         "command": list(command),
-        "env": [{"name": names.VISIBLE_DEVICES_ENV, "value": "void"}, *env],
+        "env": [{"name": names.VISIBLE_DEVICES_ENV, "value": visible_devices}, *env],
         "resources": {"limits": dict(amounts), "requests": dict(amounts)},
         "volumeMounts": list(mounts),
         "securityContext": {

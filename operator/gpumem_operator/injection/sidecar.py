@@ -39,6 +39,10 @@ def _container(
         env.append({"name": names.REPORT_URL_ENV, "value": report.url})
     if report.ca:
         env.append({"name": names.REPORT_CA_ENV, "value": report.ca})
+    toolkit = sidecar.toolkit_nvml == "Enabled"
+    if toolkit:
+        # NVML, and not the library that programs compute with.
+        env.append({"name": names.DRIVER_CAPABILITIES_ENV, "value": "utility"})
     container = our_container(
         names.SIDECAR_CONTAINER,
         sidecar,
@@ -49,6 +53,7 @@ def _container(
             {"name": names.TOKEN_VOLUME, "mountPath": names.TOKEN_PATH, "readOnly": True},
         ],
         env=env,
+        visible_devices="all" if toolkit else "void",
     )
     container["restartPolicy"] = "Always"
     if probed:

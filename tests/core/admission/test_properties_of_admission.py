@@ -201,7 +201,7 @@ def _without_pretence(one: Raw, *, listed: bool) -> tuple[list[Raw], list[Raw]]:
 def test_no_cap_is_above_ours(raw: Raw, records: Records) -> None:
     after = stored(raw, records)
     facts = gather(after, names.MEMORY_RESOURCE)
-    decider = decide(facts, around(*records))
+    decider = decide(facts.labels, around(*records))
     assume(decider is not None and decider.active)
     assert decider is not None
     assert decider.spec is not None

@@ -72,6 +72,31 @@ def test_they_get_no_gpu_whatever_their_image_says() -> None:
         assert variables(stored, name)[names.VISIBLE_DEVICES_ENV] == "void"
 
 
+def test_the_chart_may_give_nvml_to_the_sidecar_and_to_nobody_else() -> None:
+    chart = values(sidecar={"toolkitNVML": "Enabled"})
+    stored = admitted(pod(), policy(), values=chart)
+    given = variables(stored, SIDECAR)
+    assert given[names.VISIBLE_DEVICES_ENV] == "all"
+    assert given[names.DRIVER_CAPABILITIES_ENV] == "utility"
+    assert variables(stored, SHIM)[names.VISIBLE_DEVICES_ENV] == "void"
+    assert not variables(stored, "train").keys() & {
+        names.VISIBLE_DEVICES_ENV,
+        names.DRIVER_CAPABILITIES_ENV,
+    }
+    assert admitted(stored, policy(), values=chart) == stored, "it is known again as ours"
+
+
+def test_a_sidecar_of_ones_own_that_sees_devices_is_replaced_by_ours() -> None:
+    own = {"name": SIDECAR, "image": "mine", "env": [
+        {"name": names.VISIBLE_DEVICES_ENV, "value": "all"}
+    ]}  # fmt: skip
+    raw = pod()
+    raw["spec"]["initContainers"] = [own]
+    stored = admitted(raw, policy())
+    assert containers_of(stored)[SIDECAR]["image"] != "mine"
+    assert variables(stored, SIDECAR)[names.VISIBLE_DEVICES_ENV] == "void"
+
+
 def test_both_mount_something_where_the_api_server_would_add_the_pod_s_token() -> None:
     stored = containers_of(admitted(pod(), policy()))
     for name in (SHIM, SIDECAR):

@@ -42,7 +42,7 @@ def test_admission_counts_what_the_ledger_counts_later(
     verdict = review_pod(raw, surroundings, chart)
     assume(verdict.refusal is None)
     facts = gather(raw, "nvidia.com/memory")
-    decider = decide(facts, surroundings)
+    decider = decide(facts.labels, surroundings)
     assert decider is not None
     assert decider.spec is not None
     limits = decider.spec.limits
