@@ -163,10 +163,10 @@ def simulated_driver() -> Driver:
     return Driver(tuple(numbered_device(index, total_mib=MIB_PER_CARD) for index in range(CARDS)))
 
 
-def install_in_pods(commands: Commands) -> None:
-    """The documented command; the images are on the nodes already."""
+def install_in_pods(commands: Commands, *values: str) -> None:
+    """The documented command, with other values; the images are on the nodes already."""
     where = ["--namespace", NAMESPACE, "--create-namespace"]
-    commands.helm("install", RELEASE, CHART, *where, "--wait", "--timeout=4m")
+    commands.helm("install", RELEASE, CHART, *where, *values, "--wait", "--timeout=4m")
 
 
 def _install(commands: Commands, node: str) -> None:

@@ -16,11 +16,19 @@ CONFIGURATION = Path("/run/containerd.toml")
 NETWORKS = Path("/run/cni")
 
 
-def configuration(*, cni_folder: Path, snapshotter: str, base_specification: Path | None) -> str:
+NVIDIA = "nvidia"
+"""Name of the runtime, and of the RuntimeClass, with the simulated driver in every container."""
+
+
+def configuration(
+    *, cni_folder: Path, snapshotter: str, base_specification: Path | None, everywhere: bool
+) -> str:
     """For version 2 of containerd. Sources: its docs/cri/config.md.
 
-    `base_specification` is what the specification of every container begins with."""
+    `base_specification` is what the specification of a container of the runtime `nvidia` begins
+    with, and of any container where it is so `everywhere`."""
     base = f'base_runtime_spec = "{base_specification}"' if base_specification else ""
+    runtimes = _runtime("runc", base if everywhere else "") + _runtime(NVIDIA, base)
     return f"""\
 version = 3
 
@@ -30,16 +38,22 @@ version = 3
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["{cni_folder}"]
     conf_dir = "{NETWORKS}"
-  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-    {base}
-    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
-      SystemdCgroup = false
-
+{runtimes}
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "{snapshotter}"
   [plugins."io.containerd.cri.v1.images".pinned_images]
     sandbox = "{PAUSE_IMAGE}"
+"""
+
+
+def _runtime(name: str, base: str) -> str:
+    table = f'plugins."io.containerd.cri.v1.runtime".containerd.runtimes.{name}'
+    return f"""\
+  [{table}]
+    runtime_type = "io.containerd.runc.v2"
+    {base}
+    [{table}.options]
+      SystemdCgroup = false
 """
 
 

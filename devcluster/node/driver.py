@@ -1,20 +1,24 @@
 """The simulated NVIDIA driver in every container, as NVIDIA's container toolkit brings a real one.
 
-The toolkit looks at a container's NVIDIA_VISIBLE_DEVICES first; here all get the library and all
-cards, which is what a sidecar would see that is given NVML in one way or another.
+Either every container gets the library and all cards, which is what a sidecar would see that is
+given NVML in one way or another; or, as with NVIDIA's toolkit in CDI mode, only those to which a
+device plugin gave a GPU, and those of the RuntimeClass `nvidia`.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from devcluster.simulated_driver.build import LIBRARY, PROGRAM
+from devcluster.node.offer import Offer
+from devcluster.simulated_driver.build import LIBRARY, PROGRAM, build
 
 BASE_SPECIFICATION = Path("/run/base-specification.json")
 STATE = Path("/simulated-driver")
 """Where containers find the folder of the driver's state."""
+_VARIABLE = ("SIMULATED_NVIDIA_DRIVER", str(STATE))
 
 
 def base_specification(default: str, *, library: Path, program: Path, state: Path) -> str:
@@ -23,20 +27,30 @@ def base_specification(default: str, *, library: Path, program: Path, state: Pat
     The paths are those that the node finds the driver's parts and its state at."""
     specification: dict[str, Any] = json.loads(default)
     specification["mounts"] += [
-        # Where every loader looks, whatever the image's architecture or cache of libraries.
-        _bind(library, Path("/usr/lib") / LIBRARY, "ro"),
-        _bind(program, Path("/usr/bin") / PROGRAM, "ro"),
-        _bind(state, STATE, "rw"),
+        {
+            "type": "bind",
+            "source": source,
+            "destination": destination,
+            "options": ["rbind", "rprivate", "ro" if read_only else "rw"],
+        }
+        for source, destination, read_only in _mounts(library, program, state)
     ]
-    specification["process"]["env"] = [f"SIMULATED_NVIDIA_DRIVER={STATE}"]
+    specification["process"]["env"] = ["=".join(_VARIABLE)]
     return json.dumps(specification)
 
 
-def _bind(source: Path, destination: Path, mode: str) -> dict[str, Any]:
-    options = ["rbind", "rprivate", mode]
-    return {
-        "type": "bind",
-        "source": str(source),
-        "destination": str(destination),
-        "options": options,
-    }
+def offer(resource: str, devices: Sequence[str], state: Path) -> Offer:
+    """Devices that bring the driver into the containers that get them, and only there."""
+    built = build()
+    mounts = _mounts(built.library, built.program, state)
+    return Offer(resource, tuple(devices), environment=(_VARIABLE,), mounts=mounts)
+
+
+def _mounts(library: Path, program: Path, state: Path) -> tuple[tuple[str, str, bool], ...]:
+    """Path on the node, path in the container, whether it is read-only."""
+    return (
+        # Where every loader looks, whatever the image's architecture or cache of libraries.
+        (str(library), f"/usr/lib/{LIBRARY}", True),
+        (str(program), f"/usr/bin/{PROGRAM}", True),
+        (str(state), str(STATE), False),
+    )

@@ -46,6 +46,7 @@ class NodeKeeper:
         self._python_path: str = request["python_path"]
         self._name: str = request["name"]
         self._driver_state: str | None = request["driver_state"]
+        self._driver_everywhere: bool = request["driver_everywhere"]
         self._ends = ExitStack()
 
     def start(self) -> dict[str, Any]:
@@ -135,7 +136,10 @@ class NodeKeeper:
         files.write(
             containerd.CONFIGURATION,
             containerd.configuration(
-                cni_folder=plugins, snapshotter=snapshotter, base_specification=base
+                cni_folder=plugins,
+                snapshotter=snapshotter,
+                base_specification=base,
+                everywhere=self._driver_everywhere,
             ),
         )
         files.write(containerd.NETWORKS / "10-pods.conflist", containerd.network_list(block))

@@ -18,8 +18,9 @@ from devcluster.binaries import find_node_binaries
 from devcluster.channel import Channel
 from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError, log_tail
-from devcluster.gpu_node import offer_gpus
-from devcluster.node.containerd import SOCKET
+from devcluster.gpu_node import label_gpus, offer_gpus
+from devcluster.node.containerd import NVIDIA, SOCKET
+from devcluster.node.offer import Offer
 from devcluster.node.pause import pause_archive
 from devcluster.node.requirements import why_not
 from devcluster.packagepath import python_path
@@ -30,6 +31,12 @@ READY_SECONDS = 120.0
 IMPORT_SECONDS = 300.0
 END_SECONDS = 30.0
 POLL_SECONDS = 0.1
+_RUNTIME_CLASS = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": NVIDIA},
+    "handler": NVIDIA,
+}
 
 
 class Node:
@@ -49,16 +56,20 @@ class Node:
         self._keeper = keeper
         self._channel = channel
         self._binaries = find_node_binaries()
+        self._plugins: list[subprocess.Popen[bytes]] = []
         self.address = ""
         """Of the node, as pods and the API server see it."""
         self.pid = 0
         """The first process of the node's namespaces, in which it has process id 1."""
 
     @classmethod
-    def start(cls, cluster: Cluster, *, driver: Driver | None = None) -> Self:
+    def start(
+        cls, cluster: Cluster, *, driver: Driver | None = None, driver_everywhere: bool = True
+    ) -> Self:
         """Start a node and wait until it is Ready and may run pods.
 
-        With a simulated `driver`, every container finds its library, and `simulated-alloc`.
+        With a simulated `driver`, containers of the RuntimeClass `nvidia` find its library and
+        `simulated-alloc`; with `driver_everywhere` all others do, too.
         Raises ClusterError where this machine lacks something, or with the end of the log of a
         component that ended."""
         if (reason := why_not()) is not None:
@@ -66,7 +77,7 @@ class Node:
         find_node_binaries()
         node = cls(cluster, *_spawn_keeper(cluster.logs / "node-keeper.log"))
         try:
-            node._begin(driver)
+            node._begin(driver, everywhere=driver_everywhere)
         except BaseException:
             node.stop()
             raise
@@ -77,15 +88,38 @@ class Node:
         self._ctr("images", "import", str(archive))
 
     def offer_gpus(self, *, cards: int, mib_per_card: int, replicas: int = 1) -> None:
-        """What a GPU's own components would say of it: labels, and GPUs to request."""
+        """What a GPU's own components would say of it: labels, and GPUs to request.
+
+        The kubelet knows nothing of these GPUs; those of a `plug_in` it hands out itself."""
         offer_gpus(
             self.cluster, self.name, cards=cards, mib_per_card=mib_per_card, replicas=replicas
         )
 
+    def label_gpus(self, *, cards: int, mib_per_card: int) -> None:
+        """What GPU feature discovery and NVIDIA's GPU operator would say of the node."""
+        label_gpus(self.cluster, self.name, cards=cards, mib_per_card=mib_per_card)
+
+    def plug_in(self, offer: Offer) -> None:
+        """Start a device plugin and wait until the node offers what it does."""
+        program = [sys.executable, "-m", "devcluster.node.device_plugin", offer.as_json()]
+        environment = ["env", f"PYTHONPATH={python_path()}"]
+        with (self.cluster.logs / "device-plugin.log").open("ab") as log:
+            command = [*self._inside, *environment, *program]
+            self._plugins.append(subprocess.Popen(command, stdout=log, stderr=log, cwd="/"))
+        path = offer.resource.replace(".", "\\.")
+        get = ["get", "node", self.name, "-o", f"jsonpath={{.status.allocatable.{path}}}"]
+        deadline = time.monotonic() + READY_SECONDS
+        while self.cluster.kubectl(*get).stdout != str(len(offer.devices)):
+            self._check_before(deadline, f"the node offers no {offer.resource}")
+            time.sleep(POLL_SECONDS)
+
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a program of this machine inside the node's namespaces."""
-        inside = ["nsenter", "--target", str(self.pid), "--all"]
-        return subprocess.run([*inside, *command], capture_output=True, text=True)
+        return subprocess.run([*self._inside, *command], capture_output=True, text=True)
+
+    @property
+    def _inside(self) -> list[str]:
+        return ["nsenter", "--target", str(self.pid), "--all"]
 
     def check(self) -> None:
         """Raise ClusterError, with the end of its log, when a component has died."""
@@ -101,6 +135,9 @@ class Node:
             # The kernel kills the node with it.
             self._keeper.kill()
             self._keeper.wait()
+        # They are in the node's namespaces, and ended with these.
+        for plugin in self._plugins:
+            plugin.wait()
 
     def __enter__(self) -> Self:
         return self
@@ -115,7 +152,7 @@ class Node:
 
     # Parts of the start
 
-    def _begin(self, driver: Driver | None) -> None:
+    def _begin(self, driver: Driver | None, *, everywhere: bool) -> None:
         if driver is not None:
             create_state(self.driver_state, driver)
         port = urllib.parse.urlsplit(self.cluster.url).port
@@ -125,6 +162,7 @@ class Node:
                 "port": port,
                 "name": self.name,
                 "driver_state": str(self.driver_state) if driver is not None else None,
+                "driver_everywhere": everywhere,
                 "python_path": python_path(),
                 "binaries": {name: str(path) for name, path in self._binaries.items()},
             }
@@ -134,6 +172,7 @@ class Node:
         if driver is not None:
             write_driver(self.driver_state, driver, node_process=self.pid)
         self.cluster.kubectl("apply", "-f", "-", input=json.dumps(_endpoint(told["machine"], port)))
+        self.cluster.kubectl("apply", "-f", "-", input=json.dumps(_RUNTIME_CLASS))
         self._await_socket()
         self.import_image(pause_archive())
         self._await_ready()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from devcluster import Cluster
 from devcluster.demo_places import install_in_pods
 from devcluster.node import Node, why_not
+from devcluster.node.driver import offer
 from devcluster.node.images import product_archives, why_no_images
 from devcluster.simulated_driver import Driver, numbered_device
 from endtoend.team import Team
-from node.workload import CARDS, MIB_PER_CARD
+from node.workload import CARDS, MIB_PER_CARD, REPLICAS
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,33 +30,39 @@ def node() -> Iterator[Node]:
         yield started
 
 
-@pytest.fixture(scope="session", params=[False, True], ids=["without NVML", "with NVML"])
+@pytest.fixture(
+    scope="session", params=[False, True], ids=["NVML in GPU containers", "NVML everywhere"]
+)
 def operator_in_pods(request: pytest.FixtureRequest) -> Iterator[Node]:
-    """The documented command, with the images that it names already on the node.
+    """The documented command with the agent on, and the images that it names already on the node.
 
-    Tests run on both nodes, unless `node.workload` has a mark for them."""
+    One node has NVML in every container, and its kubelet knows no GPU. On the other, as with
+    NVIDIA's toolkit in CDI mode, it is where a device plugin gave a GPU, and in the agent. Tests
+    run on both, unless `node.workload` has a mark for them."""
     if (reason := why_no_images()) is not None:
         pytest.skip(f"no images can be built here: {reason}")
-    with Cluster.start() as cluster, Node.start(cluster, driver=driver_of(request)) as node:
-        node.offer_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
+    devices = tuple(numbered_device(index, total_mib=MIB_PER_CARD) for index in range(CARDS))
+    with (
+        Cluster.start() as cluster,
+        Node.start(cluster, driver=Driver(devices), driver_everywhere=request.param) as node,
+    ):
+        if request.param:
+            node.offer_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
+        else:
+            hand_out(node, [device.uuid for device in devices])
         for archive in product_archives():
             node.import_image(archive)
-        install_in_pods(cluster)
+        install_in_pods(cluster, "--set=agent.enabled=true")
         yield node
 
 
-def driver_of(request: pytest.FixtureRequest) -> Driver | None:
-    """The driver that containers find, with the cards that the node offers."""
-    if not request.param:
-        return None
-    cards = (numbered_device(index, total_mib=MIB_PER_CARD) for index in range(CARDS))
-    return Driver(tuple(cards))
-
-
-@pytest.fixture
-def nvml(operator_in_pods: Node) -> bool:
-    """Whether containers find NVML on this node."""
-    return operator_in_pods.driver_state.exists()
+def hand_out(node: Node, cards: Sequence[str]) -> None:
+    """All cards but the last as whole ones, and that one as several that share it."""
+    *whole, shared = cards
+    replicas = [f"{shared}::{number}" for number in range(REPLICAS)]
+    node.label_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
+    node.plug_in(offer("nvidia.com/gpu", whole, node.driver_state))
+    node.plug_in(offer("nvidia.com/gpu.shared", replicas, node.driver_state))
 
 
 @pytest.fixture

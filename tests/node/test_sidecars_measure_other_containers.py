@@ -1,37 +1,33 @@
-"""A sidecar in a pod reads NVML, and what it reports reaches the policy over the pods' network."""
+"""A sidecar in a pod reads NVML or says that it can not, and the node's agent is believed first."""
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from devcluster.node import Node
-from devcluster.simulated_driver import build
 from endtoend.team import Team
 from node.workload import (
     MIB,
+    agents_sample,
     execute,
+    holding,
+    nvml_everywhere,
+    nvml_in_gpu_containers,
+    processes_of,
     restricted_pod_spec,
     run_pod,
-    with_nvml,
-    without_nvml,
 )
 
 pytestmark = pytest.mark.cluster
 
 HELD_MIB = 4096
-HOLD = ["simulated-alloc", "--gpu", "0", "--mib", str(HELD_MIB)]
-HOLDS = f"import os; os.execvp({HOLD[0]!r}, {HOLD!r})"
-WAITS = "import torch, time; time.sleep(3600)"
+SAMPLE = ("python", "-m", "gpumem_sidecar", "--once")
 
 
-@with_nvml
 def test_what_another_container_holds_is_in_the_policys_status(team: Team) -> None:
-    run_pod(team, "train", restricted_pod_spec(HOLDS))
+    run_pod(team, "train", restricted_pod_spec(holding(HELD_MIB)))
 
     team.until("get", "gmp", "training", "-o", "yaml", until=f"usedBytes: {HELD_MIB * MIB}")
 
@@ -40,15 +36,14 @@ def test_what_another_container_holds_is_in_the_policys_status(team: Team) -> No
     assert memory["declaredBytes"] == 8192 * MIB
 
 
-@with_nvml
+@nvml_everywhere
 def test_sidecar_and_agent_agree_on_the_process(operator_in_pods: Node, team: Team) -> None:
-    stored = run_pod(team, "train", restricted_pod_spec(HOLDS))
+    stored = run_pod(team, "train", restricted_pod_spec(holding(HELD_MIB)))
     [main] = stored["status"]["containerStatuses"]
 
-    sample = ("python", "-m", "gpumem_sidecar", "--once")
-    [seen] = processes(execute(team, "train", *sample, container="gpumem-sidecar"))
-    agents = processes(agents_sample(operator_in_pods))
-    [by_agent] = [found for found in agents if found["podUid"] == stored["metadata"]["uid"]]
+    sample = json.loads(execute(team, "train", *SAMPLE, container="gpumem-sidecar"))
+    [seen] = sample["processes"]
+    [by_agent] = processes_of(stored, agents_sample(operator_in_pods))
 
     assert seen["bytes"] == by_agent["bytes"] == HELD_MIB * MIB
     assert seen["startTime"] == by_agent["startTime"]
@@ -58,30 +53,15 @@ def test_sidecar_and_agent_agree_on_the_process(operator_in_pods: Node, team: Te
         assert found["containerId"].removeprefix("containerd://") == id_alone
 
 
-@without_nvml
-def test_without_nvml_the_pod_is_unknown_and_the_policy_says_why(team: Team) -> None:
-    run_pod(team, "train", restricted_pod_spec(WAITS, env={"PYTHONPATH": "/library"}))
+@nvml_in_gpu_containers
+def test_without_nvml_the_sidecar_says_so_and_the_agents_numbers_win(team: Team) -> None:
+    program = f"import torch; {holding(HELD_MIB)}"
+    run_pod(team, "train", restricted_pod_spec(program, env={"PYTHONPATH": "/library"}))
 
-    team.until("get", "gmp", "training", "-o", "yaml", until="NoNVMLInSidecar")
+    sample = json.loads(execute(team, "train", *SAMPLE, container="gpumem-sidecar"))
+    [relayed] = sample["processes"]
+    team.until("get", "gmp", "training", "-o", "yaml", until=f"usedBytes: {HELD_MIB * MIB}")
 
-    status = team.get("gmp", "training")["status"]
-    assert status["memory"]["unknownPods"] == 1
-    assert "usedBytes" not in status["memory"]
-
-
-def processes(report: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(report)["processes"]
-    return found
-
-
-def agents_sample(node: Node) -> str:
-    """One sample by the agent, in the node's own namespaces."""
-    variables = [
-        f"PYTHONPATH={Path(__file__).parents[2] / 'sidecar'}",
-        f"LD_LIBRARY_PATH={build().folder}",
-        f"SIMULATED_NVIDIA_DRIVER={node.driver_state}",
-    ]
-    command = [sys.executable, "-m", "gpumem_sidecar", "--agent", "--once"]
-    done = node.run("env", *variables, *command)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert sample["unknown"] == relayed["unknown"] == "NoNVMLInSidecar"
+    assert (relayed["source"], relayed["container"]) == ("Shim", "main")
+    assert [one["name"] for one in relayed["shim"]["frameworks"]] == ["torch"]
