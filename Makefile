@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 25
 
 setup: ## virtual environment, control plane, .venv/bin/kubectl-gpumem
 	@bash scripts/setup.sh

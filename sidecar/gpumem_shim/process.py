@@ -97,6 +97,11 @@ class Process:
             if state.significant(self.told) != before:
                 state.write(self.told)
 
+    @property
+    def watching(self) -> bool:
+        """Whether a GPU may come into use that nobody announces."""
+        return any(adapter.watching for adapter in self.adapters.values())
+
     def _measure(self, ordinal: int) -> None:
         users = [self.adapters[name] for name in self.using[ordinal]]
         card = self._card(ordinal)

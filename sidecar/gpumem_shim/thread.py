@@ -45,7 +45,7 @@ def _run(process: Process, end: threading.Event) -> None:
     from gpumem_shim import reclaim
 
     rounds = 0
-    while not end.wait(FIRST_SECONDS if rounds < FIRST_ROUNDS else SECONDS):
+    while not end.wait(FIRST_SECONDS if rounds < FIRST_ROUNDS or process.watching else SECONDS):
         rounds += 1
         for work in (process.refresh, lambda: reclaim.answer(process)):
             try:

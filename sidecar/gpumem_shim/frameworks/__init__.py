@@ -45,6 +45,9 @@ class Adapter:
     resizable = True
     """Whether `set_cap` works after the framework has used the GPU."""
 
+    watching = False
+    """Whether it may come to use a GPU without announcing that; only `in_use` finds it then."""
+
     def __init__(self, module: ModuleType, process: Process) -> None:
         self.module = module
         self.process = process

@@ -4,8 +4,8 @@
                                torch.cuda.is_initialized() stays False, and workers can be forked.
     CUDA starts             -> the fraction of the one visible GPU, of CUDA's own total.
     several visible GPUs    -> setting a fraction creates a context of some 500 MiB on that GPU, so
-                               each one is capped when it is selected or has a context. From 2.10
-                               on the allocator's setting bounds all of them before.
+                               each one is capped when it is selected, or within 0.1 s of having
+                               a context. Until then it is told as one without a cap.
     the program sets its own-> never above ours; a lower one stays.
 
 The fraction counts what the allocator has reserved, and holds with expandable segments and with
@@ -101,8 +101,10 @@ class Torch(Adapter):
         cuda = self.torch.cuda
         if not cuda.is_initialized() or cuda._is_in_bad_fork():
             return []
-        has_context = self.torch._C._cuda_hasPrimaryContext
-        return [ordinal for ordinal in range(cuda.device_count()) if has_context(ordinal)]
+        count, has_context = cuda.device_count(), self.torch._C._cuda_hasPrimaryContext
+        found = [ordinal for ordinal in range(count) if has_context(ordinal)]
+        self.watching = len(found) < count
+        return found
 
     def held(self, ordinal: int) -> int | None:
         """What the allocator has reserved."""
