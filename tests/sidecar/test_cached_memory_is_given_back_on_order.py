@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpu_container import GIB, GpuContainer
+from gpumem_shim.frameworks.captures import Captures
 
 ORDER = {"schemaVersion": 1, "id": "a-1", "action": "Reclaim"}
 GIVE = """
@@ -105,6 +106,19 @@ def test_nothing_is_freed_while_a_graph_is_captured(
     )
     assert (during["result"], during["bytes"]) == ("Busy", None)
     assert (after["result"], after["bytes"]) == ("Done", GIB)
+
+
+def test_one_that_begins_after_the_question_is_waited_for_or_waits() -> None:
+    captures, done = Captures(), []
+    begin, end = captures.begins(lambda graph: graph), captures.ends(lambda graph: graph)
+    graph = object()
+
+    begin(graph)
+    assert not captures.unless_capturing(lambda: done.append("freed"))
+    end(graph)
+    end(graph)
+    assert captures.unless_capturing(lambda: done.append("freed"))
+    assert done == ["freed"]
 
 
 def test_a_capture_that_does_not_begin_leaves_nothing_behind(container: GpuContainer) -> None:

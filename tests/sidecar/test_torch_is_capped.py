@@ -258,6 +258,25 @@ class TestForks:
         )
         assert framework(told)["capHits"] == 1
 
+    @pytest.mark.timeout(60)
+    def test_a_worker_of_a_process_that_measures_measures_as_well(
+        self, container: GpuContainer
+    ) -> None:
+        held = container.run(
+            "import cupy, torch\n"
+            "from gpumem_shim import thread\n"
+            "thread.start(process.own)\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    torch.allocate(64)\n"
+            "    while not process.own.told.gpus: time.sleep(0.01)\n"
+            "    [held] = process.own.told.gpus.values()\n"
+            "    print(held.bytes, flush=True)\n"
+            "    os._exit(0)\n"
+            "os.waitpid(child, 0)\n"
+        )
+        assert held == (64 + 518) * MIB
+
     def test_a_worker_that_is_forked_after_cuda_claims_no_cap(
         self, container: GpuContainer
     ) -> None:

@@ -18,8 +18,8 @@ from gpumem_operator.reports.reasons import (
 )
 from gpumem_operator.reports.report import Framework, Shim
 
-NOT_STARTED: Final = "NotStarted"
-"""What the shim says of a framework that is imported and has not touched the GPU yet."""
+HOLDS_NOTHING: Final = frozenset({"NotStarted", "NoGPUSupport"})
+"""What the shim says of a framework that has not touched a GPU yet, or is a build that can not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _cap(framework: Framework, gpu: str) -> int | None:
 
 
 def _idle(framework: Framework, cap: int | None) -> bool:
-    return cap is None and framework.not_capped == NOT_STARTED
+    return cap is None and framework.not_capped in HOLDS_NOTHING
 
 
 def _checked(hold: ProcessHold) -> ProcessHold:
