@@ -20,8 +20,8 @@ MIB = 2**20
 DEFAULT_RESERVE_BYTES = 1024 * MIB
 STEP_BYTES = 16 * MIB
 """Excess is counted in whole steps, so that a cap does not move with every measurement."""
-SMALLEST_CAP_BYTES = 32 * MIB
-"""A cap is never lowered further, because frameworks take 0 and less for no cap."""
+SMALLEST_POOL_BYTES = 32 * MIB
+"""With less, a framework could not even start."""
 
 NO_LIMIT = "NoLimit"
 """Nothing was declared for the container."""
@@ -46,7 +46,7 @@ class Limits:
         if self.limit_bytes is None:
             return None
         pool = self.limit_bytes // self.processes // MIB * MIB - self.reserve_bytes
-        return pool if pool >= SMALLEST_CAP_BYTES else None
+        return pool if pool >= SMALLEST_POOL_BYTES else None
 
     @property
     def obstacle(self) -> str | None:
@@ -91,17 +91,22 @@ class Share:
 def split(pool_bytes: int, shares: Iterable[Share]) -> dict[str, int]:
     """The cap of each framework whose cap can change: what it holds and an equal part of the rest.
 
-    All caps together are the pool, unless more is held already: then nobody may grow.
+    All caps together are at most the pool, from 1 MiB on. Where more is held already, those who
+    hold most get a cap below it and can not grow. No cap is 0, which frameworks take for none.
     """
     all_of_them = list(shares)
     moving = [share for share in all_of_them if share.fixed_bytes is None]
     free = pool_bytes - sum(share.held_bytes for share in moving)
     free -= sum(share.fixed_bytes or 0 for share in all_of_them)
-    part = max(0, free) // max(1, len(moving))
-    return {
-        share.name: max(SMALLEST_CAP_BYTES, (share.held_bytes + part) // MIB * MIB)
-        for share in moving
-    }
+    # Room for the one byte that those have whose part is nothing.
+    free -= MIB if len(moving) > 1 else 0
+    part, debt = max(0, free) // max(1, len(moving)), max(0, -free)
+    caps = {}
+    for share in sorted(moving, key=lambda share: -share.held_bytes):
+        given_up = min(debt, share.held_bytes)
+        debt -= given_up
+        caps[share.name] = max(1, (share.held_bytes - given_up + part) // MIB * MIB)
+    return caps
 
 
 def fraction_of(cap_bytes: int, total_bytes: int) -> float:

@@ -108,7 +108,7 @@ class Process:
         # One that is just being started would be waited for, and may wait for us.
         if card is None or self.cards is None or any(ordinal not in u.in_use() for u in users):
             return
-        held = [adapter.held(ordinal) for adapter in users]
+        held = [_held(adapter, ordinal) for adapter in users]
         measured = self.cards.held_by_this_process(card)
         outside = None
         if measured is not None and None not in held:
@@ -136,7 +136,7 @@ class Process:
             adapter = self.adapters[name]
             cap = self.told.frameworks[name].caps.get(card.uuid)
             fixed = None if adapter.resizable else cap
-            shares.append(Share(name, adapter.held(ordinal) or 0, fixed))
+            shares.append(Share(name, _held(adapter, ordinal) or 0, fixed))
         return shares
 
     def _set_cap(self, name: str, ordinal: int, card: Card, cap: int) -> None:
@@ -167,6 +167,14 @@ class Process:
                 told.caps, told.not_capped = {}, frameworks.NOT_STARTED
             adapter.cap_hits = told.cap_hits = None
         state.write(self.told)
+
+
+def _held(adapter: Adapter, ordinal: int) -> int | None:
+    try:
+        return adapter.held(ordinal)
+    except Exception:
+        # An allocator that keeps no count, or another release than we know.
+        return None
 
 
 def _this_process() -> Process:

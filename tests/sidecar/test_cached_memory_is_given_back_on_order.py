@@ -11,7 +11,7 @@ import pytest
 from gpu_container import GIB, GpuContainer
 from gpumem_shim.frameworks.captures import Captures
 
-ORDER = {"schemaVersion": 1, "id": "a-1", "action": "Reclaim"}
+ORDER = json.loads((Path(__file__).parents[1] / "golden" / "shim-order.json").read_text())
 GIVE = """
 from gpumem_shim import reclaim
 folder, name = state.own_file()
@@ -119,6 +119,20 @@ def test_one_that_begins_after_the_question_is_waited_for_or_waits() -> None:
     end(graph)
     assert captures.unless_capturing(lambda: done.append("freed"))
     assert done == ["freed"]
+
+
+def test_no_cap_is_moved_while_a_graph_is_captured(container: GpuContainer) -> None:
+    before, during, after = run(
+        container,
+        "import torch\n"
+        "torch.allocate(64)\n"
+        "def cap(): return told()['frameworks'][0]['caps'][0]['capBytes']\n"
+        "graph = torch.cuda.graphs.CUDAGraph()\n"
+        "print(cap()); graph.capture_begin(); gpu.beside(2048); print(cap())\n"
+        "graph.capture_end(); print(cap())\n",
+    )
+    assert before >= during > before - 2**20
+    assert after < before - GIB
 
 
 def test_a_capture_that_does_not_begin_leaves_nothing_behind(container: GpuContainer) -> None:

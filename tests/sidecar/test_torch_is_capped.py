@@ -147,7 +147,7 @@ def test_a_cap_is_never_lowered_to_none(container: GpuContainer) -> None:
     told = container.run(
         "import torch\ntorch.allocate(1); gpu.beside(20000)\nprint(json.dumps(told()))\n"
     )
-    assert 0 < framework(told)["caps"][0]["capBytes"] <= 33 * MIB
+    assert framework(told)["caps"][0]["capBytes"] <= 1
 
 
 def test_announced_processes_divide_the_limit(container: GpuContainer) -> None:
@@ -192,6 +192,22 @@ def test_cuda_malloc_async_is_capped_and_its_cap_hits_are_not_counted(
     assert most(container) <= 7 * 1024
     told = container.run("import torch; torch.allocate(1); print(json.dumps(told()))")
     assert framework(told)["capHits"] is None
+
+
+def test_what_a_process_without_a_countable_allocator_holds_is_told(
+    container: GpuContainer,
+) -> None:
+    container.environment["SIMULATED_TORCH_BACKEND"] = "pluggable"
+    told = container.run("import torch; torch.allocate(512); print(json.dumps(told()))")
+    [held] = told["gpus"]
+    assert (held["bytes"], held["outsideBytes"]) == ((512 + 518) * MIB, None)
+
+
+def test_a_slice_of_a_card_is_told_under_its_own_name(container: GpuContainer) -> None:
+    container.environment["SIMULATED_CUDA_NAME"] = "Simulated H200 MIG 1g.18gb"
+    told = container.run("import torch; torch.allocate(64); print(json.dumps(told()))")
+    [cap] = framework(told)["caps"]
+    assert cap["gpu"] == "MIG-51350000-0000-4000-8000-000000000000"
 
 
 def test_a_limit_above_the_card_is_the_card(container: GpuContainer) -> None:

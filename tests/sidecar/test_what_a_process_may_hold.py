@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gpumem_shim.limits import (
     MIB,
-    SMALLEST_CAP_BYTES,
+    SMALLEST_POOL_BYTES,
     STEP_BYTES,
     Limits,
     Share,
@@ -37,13 +37,13 @@ def test_caps_and_reserves_of_all_processes_are_within_the_limit(
     if limits.pool_bytes is None:
         assert limits.obstacle == "TooNear"
         return
-    assert limits.pool_bytes >= SMALLEST_CAP_BYTES
+    assert limits.pool_bytes >= SMALLEST_POOL_BYTES
     assert processes * (limits.pool_bytes + reserve) <= limit
     assert limits.obstacle is None
 
 
 @given(AMOUNTS, st.lists(AMOUNTS, min_size=1, max_size=4), st.none() | AMOUNTS)
-def test_caps_of_one_process_are_within_its_pool_unless_more_is_held_already(
+def test_caps_of_one_process_are_within_its_pool_whatever_is_held_already(
     pool: int, held: list[int], fixed: int | None
 ) -> None:
     shares = [Share(str(n), amount) for n, amount in enumerate(held)]
@@ -51,9 +51,16 @@ def test_caps_of_one_process_are_within_its_pool_unless_more_is_held_already(
         shares.append(Share("fixed", 0, fixed))
     caps = split(pool, shares)
     assert "fixed" not in caps
-    assert all(cap >= SMALLEST_CAP_BYTES for cap in caps.values())
-    above = {name: max(0, caps[name] - max(held[int(name)], SMALLEST_CAP_BYTES)) for name in caps}
-    assert sum(above.values()) <= max(0, pool - sum(held) - (fixed or 0)), "room to grow"
+    assert all(cap > 0 for cap in caps.values())
+    if pool - (fixed or 0) >= MIB:
+        assert sum(caps.values()) <= pool - (fixed or 0)
+
+
+@given(AMOUNTS, st.lists(AMOUNTS, min_size=1, max_size=4))
+def test_who_holds_less_than_the_pool_may_keep_it_all(pool: int, held: list[int]) -> None:
+    caps = split(sum(held) + pool, [Share(str(n), amount) for n, amount in enumerate(held)])
+    if pool >= (len(held) + 1) * MIB:
+        assert all(caps[str(n)] >= amount - MIB for n, amount in enumerate(held))
 
 
 def test_one_framework_alone_has_the_whole_pool() -> None:

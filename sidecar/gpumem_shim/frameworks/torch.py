@@ -110,6 +110,8 @@ class Torch(Adapter):
         """What the allocator has reserved."""
         if not self.torch.cuda.is_initialized():
             return 0
+        if self._backend() not in CAPPABLE:
+            return None
         return int(self.torch.cuda.memory_reserved(ordinal))
 
     def set_cap(self, ordinal: int, total_bytes: int, cap_bytes: int) -> int:
@@ -118,6 +120,9 @@ class Torch(Adapter):
             raise NotCapped(ALLOCATOR_HAS_NO_CAP)
         ours = limits.fraction_of(cap_bytes, total_bytes)
         fraction = min(ours, self._theirs.get(ordinal, 1.0), self._of_the_environment())
+        if self.busy() and ordinal in self._set:
+            # Releases up to 2.9 ask the driver for the total, and a capture is no time for that.
+            return int(self._set[ordinal] * total_bytes)
         if self._now(ordinal) != fraction:
             self._apply(fraction, ordinal)
         return min(cap_bytes, int(fraction * total_bytes))

@@ -23,6 +23,8 @@ def set_per_process_memory_fraction(fraction, device=None):
 
 
 def memory_reserved(device=None):
+    if get_allocator_backend() == "pluggable":
+        raise RuntimeError("CUDAPluggableAllocator does not yet support getDeviceStats")
     device = torch.cuda._current if device is None else device
     return torch._C.reserved.get(device, 0)
 
