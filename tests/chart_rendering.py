@@ -72,7 +72,7 @@ def settings(manifests: Sequence[Object]) -> Object:
     [content] = [
         found["data"]["settings.yaml"]
         for found in of_kind(manifests, "ConfigMap")
-        if "settings.yaml" in found["data"]
+        if "settings.yaml" in (found.get("data") or {})
     ]
     loaded: Object = yaml.safe_load(content)
     return loaded

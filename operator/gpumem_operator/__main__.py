@@ -74,6 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--lease", metavar="NAME", help="Lease of the leader (role controller)")
     add(
+        "--nodes-config-map",
+        default="",
+        metavar="NAME",
+        help="ConfigMap about nodes, written by the controller and read by the webhook",
+    )
+    add(
         "--agent-account",
         default="",
         metavar="NAME",
@@ -110,6 +116,7 @@ def _flags(options: argparse.Namespace) -> Flags:
         webhook_configurations=tuple(options.webhook_configuration),
         webhook_hosts=tuple(options.webhook_host),
         lease=options.lease,
+        nodes_config_map=options.nodes_config_map,
         agent_account=options.agent_account,
         reader_account=options.reader_account,
         pod=options.pod,

@@ -35,6 +35,9 @@ IGNORE_LABEL: Final = f"{GROUP}/ignore"
 ISOLATE_LABEL: Final = f"{GROUP}/isolate"
 """On namespaces: "true" keeps containers that ask for no GPU away from all of them."""
 
+NODE_AFFINITY_ANNOTATION: Final = f"{GROUP}/node-affinity"
+"""On pods: the node label that admission required, so that it can be taken back."""
+
 LIMIT_ANNOTATION: Final = f"{GROUP}/limit"
 """On pods, by their author: limit per GPU for every GPU container."""
 PYTHON_PATH_ANNOTATION: Final = f"{GROUP}/python-path"
@@ -123,8 +126,15 @@ MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 MEMORY_RESOURCE: Final = "nvidia.com/memory"
 """Default of the chart value `memoryResource`."""
 
+DRIVER_NODE_LABEL: Final = f"{GROUP}/enforcer.driver"
+"""On nodes, by the controller: "true" where the agent found that the driver can limit containers.
+The platform team may set both labels itself: what is not ours stays."""
+MPS_NODE_LABEL: Final = f"{GROUP}/enforcer.mps"
+"""On nodes: "true" where GPUs are shared by MPS."""
+
 NODE_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 """MiB per GPU, written by NVIDIA's GPU feature discovery."""
+NODE_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 NODE_COUNT_LABEL: Final = "nvidia.com/gpu.count"
 NODE_SHARING_LABEL: Final = "nvidia.com/gpu.sharing-strategy"
 

@@ -46,6 +46,8 @@ class Flags:
     """DNS names and addresses that the webhook's certificate is made for."""
     lease: str | None
     """Lease of the controller's leader."""
+    nodes_config_map: str = ""
+    """ConfigMap in which the controller tells admission about nodes."""
     agent_account: str = ""
     """ServiceAccount of node agents, in the release's namespace."""
     reader_account: str = ""

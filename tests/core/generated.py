@@ -126,6 +126,20 @@ _ANNOTATIONS = {
 }
 
 
+_ZONE = {"key": "zone", "operator": "In", "values": ["a"]}
+_ABLE = {"key": names.DRIVER_NODE_LABEL, "operator": "In", "values": ["true"]}
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_TERMS: list[list[Raw]] = [
+    [{"matchExpressions": [_ZONE]}, {"matchFields": [{**_ZONE, "key": "metadata.name"}]}],
+    [{"matchExpressions": [_ABLE]}, {}],
+    [{"matchExpressions": [_ABLE, _ZONE, _ABLE]}],
+]
+_AFFINITIES: list[Raw] = [
+    {"podAffinity": {}},
+    *({"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}} for terms in _TERMS),
+]
+
+
 @st.composite
 def pods(draw: st.DrawFn, *, usual: bool = False) -> Raw:
     """A pod that the API server could send; `usual` has nothing that pretends to come from us."""
@@ -152,6 +166,8 @@ def pods(draw: st.DrawFn, *, usual: bool = False) -> Raw:
     for key in ("hostPID", "hostNetwork", "shareProcessNamespace"):
         if draw(st.integers(0, 3)) == 0:
             spec[key] = draw(st.booleans())
+    if draw(st.integers(0, 2)) == 0:
+        spec["affinity"] = draw(st.sampled_from(_AFFINITIES))
     if draw(st.integers(0, 9)) == 0:
         spec["os"] = {"name": "windows"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -190,6 +206,7 @@ policy_specs: st.SearchStrategy[Raw] = st.fixed_dictionaries(
             shim=["Enabled", "Disabled"],
             imagePythonPath=["", "/image", "/a:/b"],
         ),
+        "enforcement": _either(minimumEnforcer=["None", "MPS", "Driver"]),
         "monitoring": _either(mode=["Sidecar", "NodeAgent", "None"], intervalSeconds=[1, 60]),
         "datasetCache": st.sampled_from(
             [

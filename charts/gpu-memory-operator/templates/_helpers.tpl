@@ -31,6 +31,10 @@ app.kubernetes.io/component: {{ .role }}
 {{ include "gpumem.fullname" . }}-seal
 {{- end }}
 
+{{- define "gpumem.nodesConfigMap" -}}
+{{ include "gpumem.fullname" . }}-nodes
+{{- end }}
+
 {{- define "gpumem.certSecret" -}}
 {{- if eq .Values.certificates.mode "Provided" -}}
 {{ required "certificates.secretName is empty, but certificates.mode is Provided: name the Secret with tls.crt, tls.key and ca.crt" .Values.certificates.secretName }}
@@ -46,7 +50,7 @@ app.kubernetes.io/component: {{ .role }}
 
 {{/* What the processes read: exactly the fields of gpumem_operator.api.values.Values. */}}
 {{- define "gpumem.settings" -}}
-{{- $read := pick .Values "memoryResource" "exclusiveResources" "resourceClaims" "gpuDeviceClasses" "sidecar" "monitoring" "scheduling" "report" "runVolumeSize" -}}
+{{- $read := pick .Values "memoryResource" "exclusiveResources" "resourceClaims" "gpuDeviceClasses" "sidecar" "monitoring" "scheduling" "driverLimits" "report" "runVolumeSize" -}}
 {{- $ignored := dict "ignoredNamespaces" (include "gpumem.ignoredNamespaces" . | fromJsonArray) -}}
 {{- $report := dict "report" (dict "url" (include "gpumem.reportUrl" .) "ca" .Values.report.ca) -}}
 {{ merge $report $ignored $read | toYaml }}

@@ -13,7 +13,9 @@ _FROM_AUTHORS: Final = (
     names.PYTHON_PATH_ANNOTATION,
     names.PROCESSES_PER_GPU_ANNOTATION,
 )
-_OURS: Final = frozenset({names.SUMMARY_ANNOTATION, names.POLICY_HASH_ANNOTATION})
+_OURS: Final = frozenset(
+    {names.SUMMARY_ANNOTATION, names.POLICY_HASH_ANNOTATION, names.NODE_AFFINITY_ANNOTATION}
+)
 
 
 _SHOWN: Final = 5

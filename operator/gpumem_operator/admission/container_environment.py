@@ -135,7 +135,7 @@ def _framework_variables(
         jax.variables(target, environment),
         cupy.variables(target, environment),
         mps.variables(target, environment),
-        driver.variables(),
+        driver.variables(target),
     ]
     if shimmed:
         parts.append(shim.variables(target, environment))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gpumem_operator import names
+from gpumem_operator.admission.node_affinity import affinity_with
 from gpumem_operator.admission.plan import ContainerPlan, PodPlan
 from gpumem_operator.admission.verdict import Operation
 from gpumem_operator.api.quantity import format_bytes
@@ -15,6 +16,10 @@ from gpumem_operator.injection.paths import is_within
 
 _KEPT_PATHS: Final = frozenset({names.SHIM_PATH, names.RUN_PATH})
 """Where we mount something, nothing of the author's may lie over it or in it."""
+
+
+_STALE_LABELS: Final = (names.POLICY_LABEL,)
+_STALE_ANNOTATIONS: Final = (names.POLICY_HASH_ANNOTATION, names.NODE_AFFINITY_ANNOTATION)
 
 
 def operations(pod: Mapping[str, Any], plan: PodPlan, memory_resource: str) -> list[Operation]:
@@ -26,6 +31,7 @@ def operations(pod: Mapping[str, Any], plan: PodPlan, memory_resource: str) -> l
         *_init_containers(spec, plan, memory_resource),
         *_volumes(spec, plan),
         *_share_process_namespace(spec, plan),
+        *_affinity(pod, plan),
     ]
 
 
@@ -34,15 +40,17 @@ def _metadata(present: Mapping[str, Any] | None, plan: PodPlan) -> Iterator[Oper
         yield _add("/metadata", {})
     metadata = present or {}
     labels, annotations = metadata.get("labels"), metadata.get("annotations")
-    yield from _map("/metadata/labels", labels, plan.labels, names.POLICY_LABEL)
-    stale = names.POLICY_HASH_ANNOTATION
-    yield from _map("/metadata/annotations", annotations, plan.annotations, stale)
+    yield from _map("/metadata/labels", labels, plan.labels, _STALE_LABELS)
+    yield from _map("/metadata/annotations", annotations, plan.annotations, _STALE_ANNOTATIONS)
 
 
 def _map(
-    path: str, present: Mapping[str, str] | None, wanted: Mapping[str, str], stale: str
+    path: str,
+    present: Mapping[str, str] | None,
+    wanted: Mapping[str, str],
+    stale: Sequence[str],
 ) -> Iterator[Operation]:
-    """Sets keys one by one; `stale` goes unless it is wanted."""
+    """Sets keys one by one; those in `stale` go unless they are wanted."""
     if present is None:
         if wanted:
             yield _add(path, dict(wanted))
@@ -50,8 +58,9 @@ def _map(
     for key, value in wanted.items():
         if present.get(key) != value:
             yield _add(f"{path}/{_escape(key)}", value)
-    if stale in present and stale not in wanted:
-        yield {"op": "remove", "path": f"{path}/{_escape(stale)}"}
+    for key in stale:
+        if key in present and key not in wanted:
+            yield {"op": "remove", "path": f"{path}/{_escape(key)}"}
 
 
 def _containers(plan: PodPlan, memory_resource: str) -> Iterator[Operation]:
@@ -160,6 +169,19 @@ def _volumes(spec: Mapping[str, Any], plan: PodPlan) -> Iterator[Operation]:
 def _share_process_namespace(spec: Mapping[str, Any], plan: PodPlan) -> Iterator[Operation]:
     if plan.share_process_namespace and not spec.get("shareProcessNamespace"):
         yield _add("/spec/shareProcessNamespace", True)
+
+
+def _affinity(pod: Mapping[str, Any], plan: PodPlan) -> Iterator[Operation]:
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    before = annotations.get(names.NODE_AFFINITY_ANNOTATION)
+    if plan.node_label is None and before is None:
+        return
+    present = (pod.get("spec") or {}).get("affinity") or None
+    wanted = affinity_with(present, added_before=before, label=plan.node_label)
+    if wanted is None and present is not None:
+        yield {"op": "remove", "path": "/spec/affinity"}
+    elif wanted != present:
+        yield _add("/spec/affinity", wanted)
 
 
 def _add(path: str, value: Any) -> Operation:

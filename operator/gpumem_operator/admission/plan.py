@@ -33,3 +33,5 @@ class PodPlan:
     volumes: tuple[Mapping[str, Any], ...] = ()
     share_process_namespace: bool = False
     """False leaves the pod's own field alone."""
+    node_label: str | None = None
+    """Label that the pod's node must have; None takes back what an earlier plan required."""

@@ -9,6 +9,7 @@ from gpumem_operator.admission import marks
 from gpumem_operator.admission.container_environment import Declared, work_out
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration, Declarations
+from gpumem_operator.admission.enforcer_needs import node_label
 from gpumem_operator.admission.plan import ContainerPlan, PodPlan
 from gpumem_operator.admission.pod_settings import PodSettings
 from gpumem_operator.api.pods import ContainerFacts, PodFacts
@@ -58,13 +59,15 @@ def make_plan(
         violations.extend(Violation(f"{container.path}.env", text) for text in part.problems)
     warnings.extend(_hidden_python_paths(parts))
     shimmed = any(part.shimmed for part in parts)
+    label = node_label(declarations, decider, values)
     plan = PodPlan(
         labels=marks.labels(decider),
-        annotations=marks.annotations(declarations, decider, would),
+        annotations=marks.annotations(declarations, decider, would) | marks.node_affinity(label),
         containers=tuple(part.plan for part in parts),
         init_containers=_our_containers(facts, settings, values, shimmed=shimmed),
         volumes=_volumes(settings, values, shimmed=shimmed),
         share_process_namespace=settings.share_process_namespace,
+        node_label=label,
     )
     return Planned(plan, tuple(warnings), tuple(violations))
 

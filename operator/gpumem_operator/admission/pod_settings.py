@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration
+from gpumem_operator.admission.enforcer_needs import sets_driver_limits
 from gpumem_operator.api.pods import PodFacts
 from gpumem_operator.api.policy import DatasetCache, DefaultPolicySpec
 from gpumem_operator.api.quantity import whole_number
 from gpumem_operator.api.values import Values
 from gpumem_operator.api.violation import Violation
+from gpumem_operator.injection.driver import can_be_limited
 from gpumem_operator.injection.target import Target
 
 
@@ -25,6 +27,7 @@ class PodSettings:
     processes_per_gpu: int
     read_only_volumes: frozenset[str]
     dataset_cache: DatasetCache | None
+    driver_limits: bool
     warnings: tuple[str, ...]
     violations: tuple[Violation, ...]
 
@@ -47,6 +50,7 @@ class PodSettings:
             processes_per_gpu=processes,
             read_only_volumes=facts.read_only_volumes,
             dataset_cache=spec.dataset_cache if decider.active and spec else None,
+            driver_limits=sets_driver_limits(decider, values),
             warnings=tuple(_limits_of_the_pod(facts, monitored=monitored)) if spec else (),
             violations=violations,
         )
@@ -60,6 +64,7 @@ class PodSettings:
             spec=spec,
             image_python_path=self.image_python_path,
             processes_per_gpu=self.processes_per_gpu,
+            driver_limits=self.driver_limits and can_be_limited(row.container),
         )
 
 

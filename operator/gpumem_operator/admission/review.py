@@ -11,6 +11,7 @@ from gpumem_operator.admission.decider import Decider, decide
 from gpumem_operator.admission.declaration import Declarations
 from gpumem_operator.admission.declared import declare_under
 from gpumem_operator.admission.edit import operations
+from gpumem_operator.admission.enforcer_needs import doubts
 from gpumem_operator.admission.hindsight import look_back
 from gpumem_operator.admission.planner import make_plan
 from gpumem_operator.admission.verdict import Verdict, refusal, shown_warnings
@@ -29,10 +30,12 @@ def review_pod(
     values: Values,
     *,
     seal: Seal | None = None,
+    enforcers: frozenset[str] | None = None,
 ) -> Verdict:
     """The verdict on a pod that is being created in the namespace of `surroundings`.
 
     Without a `seal` the plan is shown as it would be, and would not be believed in a cluster.
+    `enforcers` are what any node can hold limits with; None where that is not known.
     """
     if not is_gpu_pod(pod, values.memory_resource):
         return UNTOUCHED
@@ -47,7 +50,14 @@ def review_pod(
     if not declarations.rows and not declarations.violations:
         return UNTOUCHED
     return _review(
-        pod, facts, declarations, surroundings, decider=decider, values=values, seal=seal
+        pod,
+        facts,
+        declarations,
+        surroundings,
+        decider=decider,
+        values=values,
+        seal=seal,
+        enforcers=enforcers,
     )
 
 
@@ -83,6 +93,7 @@ def _review(
     decider: Decider,
     values: Values,
     seal: Seal | None,
+    enforcers: frozenset[str] | None,
 ) -> Verdict:
     hindsight = look_back(facts, decider, values)
     planned = make_plan(
@@ -102,6 +113,7 @@ def _review(
     warnings.extend(_uncounted(declarations))
     if hindsight is not None:
         warnings.extend(f"would be refused: {violation}" for violation in hindsight.violations)
+    warnings.extend(doubts(planned.plan, declarations, decider=decider, enforcers=enforcers))
     warnings.extend(planned.warnings)
     return Verdict(
         operations=tuple(operations(pod, planned.plan, values.memory_resource)),

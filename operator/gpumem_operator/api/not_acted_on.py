@@ -11,7 +11,6 @@ def not_acted_on(spec: DefaultPolicySpec) -> tuple[str, ...]:
     enforcement = Enforcement()
     set_fields = {
         "spec.enforcement.mode": spec.enforcement.mode != enforcement.mode,
-        "spec.enforcement.minimumEnforcer": spec.enforcement.minimum_enforcer != "None",
         "spec.enforcement.actions": spec.enforcement.actions != enforcement.actions,
         "spec.injection.serverArgs": spec.injection.server_args != "Disabled",
         "spec.scaling": isinstance(spec, PolicySpec) and bool(spec.scaling),

@@ -51,7 +51,8 @@ Actions = Annotated[
 _FIELDS_ABOUT_PODS: Final = frozenset(
     {"mode", "limits", "frameworks", "injection", "monitoring", "dataset_cache"}
 )
-"""Parts of a spec that end up in a pod; the rest may change without making a pod outdated."""
+"""Parts of a spec that end up in a pod, as does enforcement.minimumEnforcer; the rest may change
+without making a pod outdated."""
 
 
 class Limits(Model):
@@ -279,6 +280,8 @@ class DefaultPolicySpec(Model):
         told = self.model_dump(
             mode="json", by_alias=True, include=set(_FIELDS_ABOUT_PODS), exclude_defaults=True
         )
+        if self.enforcement.minimum_enforcer != "None":
+            told["minimumEnforcer"] = self.enforcement.minimum_enforcer
         text = json.dumps(told, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -99,6 +99,10 @@ class Values(Model):
     """Measurement where a policy does not say."""
     scheduling: SchedulingValues = SchedulingValues()
     """How declarations reach the scheduler."""
+    driver_limits: Switch = "Disabled"
+    """Whether containers with a limit on whole cards get the variables by which the driver (from
+    615) and NVIDIA's container toolkit (from 1.20.1) hold it, and go only to nodes that can.
+    Default: Disabled; a policy with minimumEnforcer Driver has them in any case."""
     report: ReportValues = ReportValues()
     """Where sidecars send what they measured."""
     run_volume_size: PositiveBytes = 16 * MIB

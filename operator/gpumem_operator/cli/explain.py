@@ -167,12 +167,32 @@ def _use(pod: Row, known: Known) -> Iterator[str]:
         for row in container["perGpu"]:
             where = f" on {row['gpu']}" if row["gpu"] else ""
             yield f"  used by {container['name']}{where}: {_amount(row, source)}"
+            yield from _processes(row)
         kind, reason = container["enforcedBy"], container["enforcedReason"]
         why = f": {explain(reason)}" if reason else ""
-        yield f"  limit of {container['name']} held by {kind}{why}"
+        detail = f" [{found}]" if (found := container.get("enforcedDetail")) else ""
+        yield f"  limit of {container['name']} held by {kind}{why}{detail}"
     for row in known.usage.get("elsewhere") or ():
         name = row["container"] or "a container that could not be named"
         yield f"  used by {name}: {_amount(row, source)}"
+
+
+def _processes(row: Row) -> Iterator[str]:
+    """What bounds each process, with the evidence."""
+    for one in row.get("processes") or ():
+        held = one["unknown"] if one["usedBytes"] is None else show_bytes(one["usedBytes"])
+        bound = one["boundBy"] + (f" ({one['boundReason']})" if one["boundReason"] else "")
+        facts = [f"holds {held}", f"bound by {bound}"]
+        for key, word in (("capBytes", "cap"), ("reserveBytes", "reserve")):
+            if one[key] is not None:
+                facts.append(f"{word} {show_bytes(one[key])}")
+        if one["driverLimitBytes"] is not None:
+            facts.append(f"driver's limit {show_bytes(one['driverLimitBytes'])} for all of them")
+        if one["frameworks"]:
+            facts.append(f"with {', '.join(one['frameworks'])}")
+        yield f"    process {one['pid']}: {', '.join(facts)}"
+    if left := row.get("processesLeftOut"):
+        yield f"    and {left} more processes"
 
 
 def _amount(row: Row, source: str | None) -> str:

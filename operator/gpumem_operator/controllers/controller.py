@@ -19,7 +19,9 @@ import kopf
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.certificates import CertificateWorker
 from gpumem_operator.controllers.handlers import make_registry, make_settings
+from gpumem_operator.controllers.incidents import IncidentWorker
 from gpumem_operator.controllers.labels import LabelWorker
+from gpumem_operator.controllers.node_enforcers import NodeEnforcerWorker
 from gpumem_operator.controllers.nodes import NodeWorker
 from gpumem_operator.controllers.options import ControllerOptions
 from gpumem_operator.controllers.reporting import ReportIntake
@@ -33,6 +35,7 @@ from gpumem_operator.kube.lease import Leadership
 from gpumem_operator.metrics.controller import LEADER
 from gpumem_operator.metrics.server import serve
 from gpumem_operator.metrics.usage import UsageCollector, showing
+from gpumem_operator.reports.snapshot import Snapshot
 
 _LOG = logging.getLogger(__name__)
 
@@ -135,6 +138,12 @@ class Controller:
         values, periods = self.options.values, self.options.periods
         board = UsageBoard(self.cache, values=values)
         statuses = StatusWorker(self.cache, writer, values=values, periods=periods)
+        incidents = IncidentWorker(writer)
+
+        def tell(snapshot: Snapshot) -> None:
+            statuses.look_at_use(snapshot)
+            incidents.look(snapshot)
+
         LEADER.set(1)
         try:
             with showing(UsageCollector(board.snapshot)):
@@ -143,11 +152,28 @@ class Controller:
                     LabelWorker(self.cache, writer, values=values, periods=periods),
                     NodeWorker(self.cache, writer, values=values, periods=periods),
                     statuses,
-                    UsageWorker(board, changed=statuses.look_at_use, periods=periods),
+                    *self._node_enforcers(board, writer),
+                    incidents,
+                    UsageWorker(board, changed=tell, periods=periods),
                     board=board,
                 )
         finally:
             LEADER.set(0)
+
+    def _node_enforcers(self, board: UsageBoard, writer: Writer) -> list[Worker]:
+        options = self.options
+        if not options.nodes_config_map:
+            return []
+        return [
+            NodeEnforcerWorker(
+                self.cache,
+                writer,
+                board=board,
+                namespace=options.namespace,
+                config_map=options.nodes_config_map,
+                periods=options.periods,
+            )
+        ]
 
     async def _run_workers(self, writer: Writer, *workers: Worker, board: UsageBoard) -> None:
         periods = self.options.periods

@@ -14,6 +14,7 @@ from gpumem_operator.api.pods import KINDS, is_gpu_pod, is_gpu_resource, is_hand
 from gpumem_operator.api.records import PolicyRecord, TenantRecord
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.measured import container_ids, measured_pod
+from gpumem_operator.ledger import node_enforcers
 from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, is_charged
 from gpumem_operator.ledger.node_memory import FIELD_MANAGER
 from gpumem_operator.reports.measured import MeasuredPod
@@ -150,7 +151,7 @@ def slim_node(raw: Mapping[str, Any]) -> Mapping[str, Any]:
             "managedFields": [
                 {key: entry.get(key) for key in ("manager", "operation", "fieldsV1")}
                 for entry in metadata.get("managedFields") or ()
-                if entry.get("manager") == FIELD_MANAGER
+                if entry.get("manager") in (FIELD_MANAGER, node_enforcers.FIELD_MANAGER)
             ],
         },
         "status": {key: status.get(key) or {} for key in ("capacity", "allocatable")},

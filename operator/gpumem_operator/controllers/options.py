@@ -67,6 +67,8 @@ class ControllerOptions:
     lease: str
     seal_secret: str
     """Secret with the key that admission seals declarations with; filled where it is empty."""
+    nodes_config_map: str = ""
+    """ConfigMap in which admission reads what nodes can hold limits with; empty: there is none."""
     kubeconfig: Path | None = None
     """None: the ServiceAccount of the pod."""
     bind: str = "0.0.0.0"

@@ -54,6 +54,7 @@ def options_of(flags: Flags, values: Values) -> ControllerOptions:
         namespace=flags.namespace,
         lease=flags.lease,
         seal_secret=flags.seal_secret,
+        nodes_config_map=flags.nodes_config_map,
         kubeconfig=flags.kubeconfig,
         bind=flags.bind,
         health_port=flags.health_port,

@@ -20,12 +20,13 @@ from gpumem_operator.controllers.table import Key
 from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
 from gpumem_operator.ledger.charge import rates_of
 from gpumem_operator.reports.attribution import attribute
+from gpumem_operator.reports.cap_hits import CapHits
 from gpumem_operator.reports.counters import ByteSeconds, Entry
 from gpumem_operator.reports.document import usage_document
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
-from gpumem_operator.reports.store import Store
+from gpumem_operator.reports.store import SILENT_AFTER_SECONDS, Store
 from gpumem_operator.reports.tenant_view import TenantView
 from gpumem_operator.reports.tenants_document import tenants_document
 from gpumem_operator.reports.uses import PodUse
@@ -48,6 +49,7 @@ class UsageBoard:
         self._values = values
         self._monotonic = monotonic
         self._counters = ByteSeconds()
+        self._cap_hits = CapHits()
         self._snapshot = Snapshot()
         self._made = float("-inf")
         self._keys_by_uid: dict[str, Key] = {}
@@ -97,6 +99,17 @@ class UsageBoard:
         """Tenants as JSON, or one of them with its pods where it is not empty."""
         return tenants_document(self.snapshot(), now=timestamp(utc_now()), tenant=tenant)
 
+    def driver_limits(self) -> Mapping[str, bool]:
+        """By node, whether the driver can limit containers there, as fresh agents say."""
+        now = self._monotonic()
+        return {
+            sender.id: picture.driver_limits
+            for sender, picture in self.store.pictures().items()
+            if sender.kind == "NodeAgent"
+            and picture.driver_limits is not None
+            and now - picture.heard <= SILENT_AFTER_SECONDS
+        }
+
     def advance(self) -> Snapshot:
         """Count the time since the last call, and drop what is known of what is gone."""
         snapshot = self.snapshot()
@@ -105,6 +118,8 @@ class UsageBoard:
             (entry for view in snapshot.pods.values() for entry in _entries(view)), now
         )
         self._counters.keep(key[1] for key, _ in self._cache.namespaces.rows())
+        self._cap_hits.advance(view.use for view in snapshot.pods.values())
+        self._cap_hits.keep(snapshot.pods)
         self.store.forget(self._is_gone, now)
         return snapshot
 
@@ -126,7 +141,9 @@ class UsageBoard:
             by_agent=self._by_agent(entries),
         )
         pods = {uid: self._view(entries[uid], use) for uid, use in usage.pods.items()}
-        return Snapshot(pods, usage.cards, self._counters.totals, self._tenants())
+        return Snapshot(
+            pods, usage.cards, self._counters.totals, self._tenants(), self._cap_hits.totals
+        )
 
     def _by_agent(self, entries: Mapping[str, PodEntry]) -> frozenset[str]:
         """Uids of the pods that nobody but an agent shall measure."""

@@ -32,6 +32,8 @@ _ADDED_BY_PLANS: Final = frozenset(
         names.JAX_PREALLOCATE_ENV,
         names.CUPY_LIMIT_ENV,
         names.MPS_LIMIT_ENV,
+        names.DRIVER_REQUEST_ENV,
+        names.DRIVER_LIMIT_ENV,
         names.PYTHON_PATH_ENV,
     }
 )

@@ -17,6 +17,8 @@ class Target:
     spec: DefaultPolicySpec
     image_python_path: str
     processes_per_gpu: int
+    driver_limits: bool = False
+    """Whether the driver itself shall hold the limit, and can on such GPUs."""
 
     @property
     def process_bytes(self) -> int | None:

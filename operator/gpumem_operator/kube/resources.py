@@ -31,6 +31,7 @@ NAMESPACES: Final = Resource("", "v1", "namespaces")
 PODS: Final = Resource("", "v1", "pods")
 NODES: Final = Resource("", "v1", "nodes")
 SECRETS: Final = Resource("", "v1", "secrets")
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps")
 EVENTS: Final = Resource("", "v1", "events")
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases")
 MUTATING_WEBHOOKS: Final = Resource(

@@ -41,6 +41,7 @@ class UsageCollector(Collector):
         yield from _pods(snapshot)
         yield from _cards(snapshot)
         yield from _totals(snapshot)
+        yield _cap_hits(snapshot)
         if PROCESSES.get():
             yield _processes(snapshot)
 
@@ -135,6 +136,19 @@ def _totals(snapshot: Snapshot) -> Iterator[Metric]:
         used.add_metric(account, totals.used)
         unmeasured.add_metric(account, totals.unmeasured_pod_seconds)
     yield from (charged, used, unmeasured)
+
+
+def _cap_hits(snapshot: Snapshot) -> Metric:
+    family = CounterMetricFamily(
+        "gpumem_cap_hits",
+        "Allocations that failed because a framework had reached its cap, as its shim says.",
+        labels=(*_POD, "framework"),
+    )
+    for place, hits in snapshot.cap_hits.items():
+        view = snapshot.pods.get(place.pod_uid)
+        if view is not None:
+            family.add_metric([*_labels(view, place.container), place.framework], hits)
+    return family
 
 
 def _processes(snapshot: Snapshot) -> Metric:

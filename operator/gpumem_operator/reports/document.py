@@ -5,9 +5,12 @@ from typing import Any
 
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.measured import GpuContainer
+from gpumem_operator.reports.process_hold import ProcessHold, hold_of
 from gpumem_operator.reports.snapshot import PodView, Snapshot
 
 DOCUMENT_VERSION = 1
+MOST_PROCESSES = 32
+"""Of one container on one GPU; a pod may have thousands."""
 
 
 def usage_document(
@@ -52,6 +55,7 @@ def pod_row(view: PodView) -> dict[str, Any]:
         "source": view.use.source,
         "enforcedBy": view.enforcer.kind,
         "enforcedReason": view.enforcer.reason or None,
+        "enforcedDetail": view.enforcer.detail or None,
         "containers": [_container(one, view) for one in pod.containers],
         "elsewhere": _rows(view, lambda name: name not in {one.name for one in pod.containers}),
     }
@@ -68,6 +72,7 @@ def _container(container: GpuContainer, view: PodView) -> dict[str, Any]:
         "unknown": total.unknown,
         "enforcedBy": enforcer.kind,
         "enforcedReason": enforcer.reason or None,
+        "enforcedDetail": enforcer.detail or None,
         "perGpu": _rows(view, lambda name: name == container.name),
     }
 
@@ -79,10 +84,28 @@ def _rows(view: PodView, wanted: Callable[[str], bool]) -> list[dict[str, Any]]:
             "gpu": row.gpu or None,
             "usedBytes": row.amount.bytes,
             "unknown": row.amount.unknown,
+            "processes": [_process(hold_of(one)) for one in row.processes[:MOST_PROCESSES]],
+            "processesLeftOut": max(len(row.processes) - MOST_PROCESSES, 0),
         }
         for row in view.use.rows
         if wanted(row.container)
     ]
+
+
+def _process(hold: ProcessHold) -> dict[str, Any]:
+    """The evidence about one process; the driver's limit is its whole container's."""
+    process = hold.process
+    return {
+        "pid": process.pid,
+        "usedBytes": process.amount.bytes,
+        "unknown": process.amount.unknown,
+        "boundBy": hold.enforcer.kind,
+        "boundReason": hold.enforcer.reason or None,
+        "capBytes": hold.cap_bytes,
+        "reserveBytes": hold.reserve_bytes,
+        "driverLimitBytes": process.driver_limit_bytes,
+        "frameworks": [one.name for one in process.claim.frameworks] if process.claim else [],
+    }
 
 
 def _card(card: Card) -> dict[str, Any]:

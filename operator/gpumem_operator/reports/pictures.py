@@ -103,6 +103,7 @@ def picture_of(report: Report, now: float) -> Picture:
             )
             for given in report.assignments
         },
+        driver_limits=None if report.driver_limits is None else report.driver_limits == "Supported",
     )
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gpumem_operator.api.measure import Measure
+from gpumem_operator.reports.cap_hits import CapPlace
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.counters import Account, Totals
 from gpumem_operator.reports.enforcement import enforcers_of
@@ -64,6 +65,7 @@ class Snapshot:
     totals: Mapping[Account, Totals] = field(default_factory=dict)
     tenants: tuple[TenantView, ...] = ()
     """By name."""
+    cap_hits: Mapping[CapPlace, int] = field(default_factory=dict)
 
 
 def view_of(

@@ -30,6 +30,7 @@ class Reviewer:
         self._claims = claims
         self._values = values
         self._seal: Seal | None = None
+        self._enforcers: frozenset[str] | None = None
         self._needs_ca = bool(values.report.url) and not values.report.ca
 
     def trust(self, ca: str) -> None:
@@ -45,12 +46,22 @@ class Reviewer:
         """From now on declarations are sealed with this key."""
         self._seal = seal
 
+    def know_enforcers(self, enforcers: frozenset[str] | None) -> None:
+        """From now on this is what any node can hold limits with; None: that is not known."""
+        self._enforcers = enforcers
+
     async def pod(self, exchange: Exchange) -> Verdict:
         try:
             surroundings = await self._surroundings.of(exchange.namespace)
         except UnreadableError as error:
             return self._pod_unreadable(exchange, error)
-        return review_pod(exchange.pod, surroundings, self._values, seal=self._seal)
+        return review_pod(
+            exchange.pod,
+            surroundings,
+            self._values,
+            seal=self._seal,
+            enforcers=self._enforcers,
+        )
 
     async def ephemeral_containers(self, exchange: Exchange) -> Verdict:
         try:

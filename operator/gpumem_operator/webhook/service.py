@@ -25,6 +25,7 @@ from gpumem_operator.webhook.certificate import (
 )
 from gpumem_operator.webhook.claims import ClaimReader
 from gpumem_operator.webhook.handlers import register
+from gpumem_operator.webhook.nodes import NodesCopy
 from gpumem_operator.webhook.reviewer import Reviewer
 from gpumem_operator.webhook.sealing import SealCopy
 from gpumem_operator.webhook.server import AdmissionServer
@@ -51,6 +52,11 @@ async def serve(flags: Flags, values: Values) -> None:
             reviewer.seal_with, origin=f"Secret {flags.namespace}/{flags.seal_secret}"
         )
         work.append(_secret(api, flags.namespace, str(flags.seal_secret), sealing).run())
+        if flags.nodes_config_map:
+            nodes = NodesCopy(reviewer.know_enforcers)
+            work.append(
+                _one(api, flags.namespace, flags.nodes_config_map, nodes, kind="configmaps").run()
+            )
         follow = _follow_certificate(flags, api, certificate, reviewer.trust)
         # A server with a certificate is asked at once, and no pod may pass without a seal.
         work.append(_after(sealing.loaded, follow))
@@ -113,7 +119,11 @@ def _follow_certificate(
 
 
 def _secret(api: Api, namespace: str, name: str, copy: Copy) -> Reflector:
-    path = f"/api/v1/namespaces/{namespace}/secrets"
+    return _one(api, namespace, name, copy, kind="secrets")
+
+
+def _one(api: Api, namespace: str, name: str, copy: Copy, *, kind: str) -> Reflector:
+    path = f"/api/v1/namespaces/{namespace}/{kind}"
     return Reflector(api, path, copy, parameters={"fieldSelector": f"metadata.name={name}"})
 
 

@@ -30,9 +30,9 @@ from gpumem_operator.api.pods import gather, is_gpu_pod
 from gpumem_operator.api.records import PolicyRecord
 
 _DOCUMENTED = re.compile(
-    r"/metadata/(labels|annotations)(/gpumemory\.dev~1(managed|policy|policy-hash|summary))?"
+    r"/metadata/(labels|annotations)(/gpumemory\.dev~1(managed|policy|policy-hash|summary|node-affinity))?"
     r"|/spec/containers/\d+/(env|volumeMounts)"
-    r"|/spec/(initContainers|volumes(/-)?|shareProcessNamespace)"
+    r"|/spec/(initContainers|volumes(/-)?|shareProcessNamespace|affinity)"
 )
 
 
@@ -147,7 +147,7 @@ def test_operations_apply_and_touch_nothing_but_what_is_documented(
     for operation in verdict.operations:
         assert _DOCUMENTED.fullmatch(operation["path"]), operation["path"]
     for part in (raw, after):
-        for key in ("initContainers", "volumes", "containers", "shareProcessNamespace"):
+        for key in ("initContainers", "volumes", "containers", "shareProcessNamespace", "affinity"):
             part["spec"].pop(key, None)
         for key in ("labels", "annotations"):
             part["metadata"].pop(key, None)

@@ -1,0 +1,96 @@
+"""Events on pods: when nothing holds the limit any more, and when a cap was hit; not too often."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from enforcement_evidence import framework, process, shim, use
+from gpumem_operator.reports.cap_hits import CapHits, CapPlace
+from gpumem_operator.reports.enforcement import enforcers_of
+from gpumem_operator.reports.incidents import MOST_AT_ONCE, PAUSE_SECONDS, Incidents
+from gpumem_operator.reports.pictures import ProcessReading
+from gpumem_operator.reports.snapshot import PodView, Snapshot
+from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
+from gpumem_operator.reports.uses import PodUse
+
+LATER = SILENT_AFTER_SECONDS + 1
+HELD, FREE = use(process()), use(process(claim=None))
+TORCH = CapPlace("pod-1", "main", "torch")
+
+
+def seen(one: PodUse, hits: int = 0, uid: str = "pod-1") -> Snapshot:
+    view = PodView(one, None, {}, enforcers=enforcers_of(one))
+    return Snapshot({uid: view}, cap_hits={TORCH: hits} if hits else {})
+
+
+def told(incidents: Incidents, snapshot: Snapshot, now: float) -> list[str]:
+    return [one.reason for one in incidents.look(snapshot, now)]
+
+
+def test_a_fall_is_told_once_and_again_only_after_a_pause() -> None:
+    incidents = Incidents(0)
+    assert told(incidents, seen(HELD), 1) == []
+    assert told(incidents, seen(FREE), 2) == ["LimitNotHeld"]
+    assert told(incidents, seen(FREE), 3) == []
+    assert told(incidents, seen(HELD), 4) == []
+    assert told(incidents, seen(FREE), 5) == [], "it flaps"
+    assert told(incidents, seen(FREE), 2 + PAUSE_SECONDS) == ["LimitNotHeld"]
+
+
+def test_the_message_says_which_process_why_and_where_to_look() -> None:
+    incidents = Incidents(0)
+    [one] = incidents.look(seen(FREE), LATER)
+    assert "NoShim (a process without the shim is on the GPU" in one.message
+    assert "(process 1)" in one.message
+    assert "kubectl gpumem why pod/name-of-pod-1" in one.message
+
+
+def test_a_new_leader_repeats_nothing_that_was_so_before_it() -> None:
+    incidents = Incidents(0)
+    assert told(incidents, seen(FREE, hits=7), 1) == []
+    assert told(incidents, seen(FREE, hits=7), LATER) == []
+    assert told(incidents, seen(FREE, hits=8), LATER + 1) == ["CapHit"]
+
+
+def test_a_pod_that_starts_without_being_held_is_told() -> None:
+    assert told(Incidents(0), seen(FREE), LATER) == ["LimitNotHeld"]
+
+
+def test_what_is_not_known_is_no_fall() -> None:
+    incidents = Incidents(0)
+    told(incidents, seen(HELD), 1)
+    assert told(incidents, seen(use(process("NotAvailable"))), LATER) == []
+    assert told(incidents, seen(use(process(), containers=())), LATER) == []
+
+
+def test_many_pods_at_once_are_told_little_by_little() -> None:
+    pods = {f"pod-{n}": seen(FREE).pods["pod-1"] for n in range(MOST_AT_ONCE + 5)}
+    incidents = Incidents(0)
+    assert len(incidents.look(Snapshot(pods), LATER)) == MOST_AT_ONCE
+    assert len(incidents.look(Snapshot(pods), LATER + 1)) == 5
+    assert incidents.look(Snapshot(pods), LATER + 2) == []
+
+
+def hits(count: int, **fields: int) -> ProcessReading:
+    counted = framework().model_copy(update={"cap_hits": count})
+    return replace(process(claim=shim(counted)), **fields)  # type: ignore[arg-type]
+
+
+def test_hits_of_a_container_are_summed_over_processes_and_their_ends() -> None:
+    sums = CapHits()
+    sums.advance([use(hits(2), hits(1, pid=2))])
+    assert sums.totals == {TORCH: 3}
+    sums.advance([use(hits(5), hits(1, pid=2))])
+    sums.advance([use(hits(5))])
+    assert sums.totals == {TORCH: 6}
+    sums.advance([use(hits(1, start_time=99))])
+    assert sums.totals == {TORCH: 7}, "a new process under an old PID begins anew"
+    sums.keep([])
+    assert sums.totals == {}
+
+
+def test_a_count_that_falls_takes_nothing_away() -> None:
+    sums = CapHits()
+    sums.advance([use(hits(5))])
+    sums.advance([use(hits(1))])
+    assert sums.totals == {TORCH: 5}
