@@ -195,7 +195,11 @@ def test_unknown_never_becomes_zero(pods: list[MeasuredPod], taken: dict[Sender,
 
 def _hides_something(own: Report, pod: MeasuredPod) -> bool:
     places = {(one.pid, one.gpu) for one in own.processes if one.pod_uid == pod.uid and one.unknown}
-    readable = {(one.pid, one.gpu) for one in own.processes if one.bytes is not None}
+    readable = {
+        (one.pid, one.gpu)
+        for one in own.processes
+        if one.bytes is not None and one.pod_uid in (None, pod.uid)
+    }
     return bool(places - readable)
 
 

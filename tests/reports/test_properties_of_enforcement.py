@@ -100,7 +100,7 @@ def test_what_is_held_is_measured_and_within_the_limit(processes: list[ProcessRe
 @given(st.floats(SILENT_AFTER_SECONDS + 1, 1e6))
 def test_stale_reports_are_no_evidence(age: float) -> None:
     pod = measured(sidecar=True)
-    told = picture_of(report(sent(GIB), agent=False), 0.0)
+    told = picture_of(report(sent(GIB), agent=False), Sender("Sidecar", "pod-1"), 0.0)
     pictures = {Sender("Sidecar", pod.uid): told}
     fresh = attribute([pod], pictures, SILENT_AFTER_SECONDS).pods[pod.uid]
     stale = attribute([pod], pictures, age).pods[pod.uid]

@@ -234,6 +234,17 @@ def test_a_sidecar_speaks_for_its_own_pod_only() -> None:
     assert found.cards == ()
 
 
+@pytest.mark.parametrize("amount", ["NotAvailable", 0], ids=["unknown", "known"])
+def test_what_a_sidecar_says_of_another_pod_hides_nothing_of_its_own(amount: int | str) -> None:
+    said = report(process(amount, pod="pod-2"), process("NotAvailable"))
+    assert rows(use(pod_1=said)) == [("main", GPU, "NotAvailable")]
+
+
+def test_of_a_process_without_an_amount_it_counts_whose_it_is() -> None:
+    said = report(process("NotAvailable", pod=None), process("NotAvailable"))
+    assert rows(use(pod_1=said)) == [("main", GPU, "NotAvailable")]
+
+
 # Nobody -----------------------------------------------------------------------------------------
 
 

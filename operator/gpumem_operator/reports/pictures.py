@@ -90,13 +90,22 @@ class Picture:
     """Whether the driver can limit containers there; None where nobody looked."""
 
 
-def picture_of(report: Report, now: float) -> Picture:
-    """The picture in a full report that arrived at `now`."""
+def picture_of(report: Report, sender: Sender, now: float) -> Picture:
+    """The picture in a full report that arrived at `now`.
+
+    What a sidecar says of another pod is left out before readings of one process are compared:
+    else it could displace what it says of its own.
+    """
+    processes = [
+        process
+        for process in report.processes
+        if sender.kind == "NodeAgent" or process.pod_uid in (None, sender.id)
+    ]
     return Picture(
         heard=now,
         unknown=report.unknown,
         gpus=tuple(map(_gpu, report.gpus)),
-        processes=tuple(_best({}, report.processes).values()),
+        processes=tuple(_best(processes).values()),
         assignments={
             (given.pod_namespace, given.pod_name, given.container): Given(
                 frozenset(given.gpus), whole=given.unnamed == 0
@@ -119,10 +128,9 @@ def _gpu(gpu: Gpu) -> GpuReading:
     )
 
 
-def _best(
-    found: dict[tuple[int, str], ProcessReading], processes: list[Process]
-) -> dict[tuple[int, str], ProcessReading]:
+def _best(processes: list[Process]) -> dict[tuple[int, str], ProcessReading]:
     """One reading of each process on each GPU: NVML's before the shim's, known before unknown."""
+    found: dict[tuple[int, str], ProcessReading] = {}
     for process in processes:
         reading = ProcessReading(
             pid=process.pid,
@@ -144,6 +152,13 @@ def _best(
     return found
 
 
-def _rank(reading: ProcessReading) -> tuple[bool, bool, int]:
+def _rank(reading: ProcessReading) -> tuple[bool, bool, bool, int]:
+    # A process without an amount makes its pod unknown, so a reading that names the pod goes first.
     # The last part makes the choice independent of the order in which a sender lists them.
-    return (not reading.amount.known, reading.shim, -(reading.amount.bytes or 0))
+    known = reading.amount.known
+    return (
+        not known,
+        not known and reading.pod_uid is None,
+        reading.shim,
+        -(reading.amount.bytes or 0),
+    )

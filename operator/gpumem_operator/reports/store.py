@@ -70,7 +70,7 @@ class Store:
                 f"sequence {report.sequence} is not above the last one, {known.sequence}"
             )
         self._known[sender] = known
-        return _renew(known, report, now)
+        return _renew(known, report, sender, now)
 
     def pictures(self) -> Mapping[Sender, Picture]:
         """All pictures; how old each one is, it says itself."""
@@ -93,11 +93,11 @@ class Store:
         }
 
 
-def _renew(known: _Known, report: Report, now: float) -> bool:
+def _renew(known: _Known, report: Report, sender: Sender, now: float) -> bool:
     follows = report.sequence == known.sequence + 1
     known.sequence, known.heard = report.sequence, now
     if report.kind == "Full":
-        known.picture = picture_of(report, now)
+        known.picture = picture_of(report, sender, now)
         return True
     if known.picture is None or not follows:
         # What we have may not be what has not changed: it ages until the whole picture comes.
