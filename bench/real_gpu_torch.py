@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from bench.real_gpu_runs import GIB, MIB, RESERVE, Check, Container, Peak, told, wait_until, within
 
@@ -186,14 +187,14 @@ def _given_back(container: Container) -> Iterator[Check]:
     container.states()
 
 
-def _ordered(container: Container, order: str) -> dict[str, object]:
+def _ordered(container: Container, order: str) -> dict[str, Any]:
     """Give an order to the one process there is, and wait for its answer."""
     [path] = (container.folder / "run" / "main").glob("*.json")
     content = {"schemaVersion": 1, "id": order, "action": "Reclaim"}
     temporary = path.with_suffix(".new")
     temporary.write_text(json.dumps(content))
     temporary.rename(path.with_suffix(".order"))
-    answers: list[dict[str, object]] = []
+    answers: list[dict[str, Any]] = []
 
     def answered() -> bool:
         reclaimed = json.loads(path.read_text())["reclaimed"]

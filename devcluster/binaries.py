@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.gobuild import build, built_path
-from devcluster.gomodules import NODE_PROGRAMS, PROGRAMS, SERVERS, Program
+from devcluster.gomodules import NODE_PROGRAMS, PROGRAMS, SERVERS, Program, check_wanted
 from devcluster.progress import say
 
 
@@ -30,7 +30,10 @@ class Candidate:
 
 
 def find_binaries(*, verbose: bool = False) -> dict[str, Path]:
-    """The path of every program, by name; builds what is nowhere to be had."""
+    """The path of every program, by name; builds what is nowhere to be had.
+
+    Raises ClusterError where GPUMEM_KUBERNETES is wrong or a build fails."""
+    check_wanted()
     chosen = choose_binaries()
     ours = [program for program in PROGRAMS if chosen[program.name] is None]
     nothing_new = len(ours) == len(PROGRAMS) and all(built_path(one).exists() for one in ours)
@@ -50,8 +53,9 @@ def find_node_binaries() -> dict[str, Path]:
     """The path of every program that a node needs besides; builds those that the cache lacks.
 
     Installed ones are not taken: the parts of containerd have to be of one version, and a kubelet
-    must not be newer than its apiserver.
+    must not be newer than its apiserver. Raises ClusterError as `find_binaries` does.
     """
+    check_wanted()
     build(NODE_PROGRAMS)
     return {program.name: built_path(program) for program in NODE_PROGRAMS}
 

@@ -26,6 +26,8 @@ from devcluster.failure import ClusterError
 MODULES = Path(__file__).parent / "modules"
 KUBERNETES_VARIABLE = "GPUMEM_KUBERNETES"
 KUBERNETES_MINORS = (34, 35, 36)
+_PINNED = {f"1.{minor}": minor for minor in KUBERNETES_MINORS}
+"""Each of them as it is asked for. The modules also say which patch version that is."""
 
 
 def cache_folder() -> Path:
@@ -107,16 +109,21 @@ class Program:
 def kubernetes_minors() -> tuple[int, ...]:
     """The minor versions of Kubernetes 1 that will do; the last is built where there is none.
 
-    Raises ClusterError where GPUMEM_KUBERNETES asks for one that no module here pins."""
+    Where GPUMEM_KUBERNETES asks for one that no module here pins, that is said by `check_wanted`,
+    and not here, where modules are imported."""
+    wanted = os.environ.get(KUBERNETES_VARIABLE, "")
+    minor = _PINNED.get(wanted)
+    return KUBERNETES_MINORS if minor is None else (minor,)
+
+
+def check_wanted() -> None:
+    """Raises ClusterError where GPUMEM_KUBERNETES asks for a version that no module here pins."""
     wanted = os.environ.get(KUBERNETES_VARIABLE)
-    if not wanted:
-        return KUBERNETES_MINORS
-    if wanted not in (known := {f"1.{minor}": minor for minor in KUBERNETES_MINORS}):
+    if wanted and wanted not in _PINNED:
         raise ClusterError(
-            f"{KUBERNETES_VARIABLE} is {wanted}, and there are {', '.join(known)}. A patch version"
-            f" is pinned for each of them in {MODULES}."
+            f"{KUBERNETES_VARIABLE} is {wanted}, and there are {', '.join(_PINNED)}. Take one of"
+            " these, or unset it for the newest."
         )
-    return (known[wanted],)
 
 
 KUBERNETES = GoModule(

@@ -16,7 +16,7 @@ from devcluster.bundle.parts import MIB, write_parts
 from devcluster.bundle.programs import BUNDLE_PACKAGES, copy_programs
 from devcluster.failure import ClusterError
 from devcluster.gobuild import build, built_path
-from devcluster.gomodules import NODE_PROGRAMS, PROGRAMS, cache_folder
+from devcluster.gomodules import NODE_PROGRAMS, PROGRAMS, cache_folder, check_wanted
 from devcluster.node.images import REPOSITORY, product_archives, why_no_images
 from devcluster.node.pause import pause_archive
 from devcluster.node.requirements import missing_programs, why_not, why_not_packages
@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def bundle(folder: Path, *, part_bytes: int) -> list[Path]:
     """Write the archive's parts into `folder`; returns them in order.
 
-    Raises ClusterError where this machine lacks something that belongs to it."""
+    Raises ClusterError where this machine lacks something that belongs to it, and where
+    GPUMEM_KUBERNETES is wrong."""
+    check_wanted()
     reason = why_not() or why_not_packages(missing_programs(BUNDLE_PACKAGES)) or why_no_images()
     if reason is not None:
         raise ClusterError(f"The archive can not be made here: {reason}.")

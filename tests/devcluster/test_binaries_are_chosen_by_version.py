@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cluster_processes import write_script
+from cluster_processes import REPOSITORY, write_script
 from devcluster.binaries import choose_binaries, find_binaries
 from devcluster.gobuild import built_path
-from devcluster.gomodules import PROGRAMS, SERVERS
+from devcluster.gomodules import KUBERNETES_VARIABLE, PROGRAMS, SERVERS
 
 Install = Callable[[str, str], Path]
 
@@ -140,3 +143,23 @@ def test_where_one_comes_from_elsewhere_each_origin_is_told(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(PROGRAMS)
     assert f"devcluster: helm 4.9 from PATH: {helm}" in lines
+
+
+@pytest.mark.parametrize("command", ["devcluster build", "devcluster.demo"])
+def test_a_version_of_kubernetes_that_is_not_pinned_is_answered_in_words(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split()],
+        cwd=REPOSITORY,
+        env={**os.environ, KUBERNETES_VARIABLE: "1.20"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert "GPUMEM_KUBERNETES is 1.20, and there are 1.34, 1.35, 1.36" in line
+
+
+def test_what_ends_clusters_needs_no_version_of_kubernetes() -> None:
+    command = [sys.executable, "-m", "devcluster", "list"]
+    environment = {**os.environ, KUBERNETES_VARIABLE: "1.20"}
+    assert subprocess.run(command, cwd=REPOSITORY, env=environment).returncode == 0

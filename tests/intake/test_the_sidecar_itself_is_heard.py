@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from devcluster.roleprocess import free_ports
+from devcluster.sandbox import child_of, inside, new_namespace
 from devcluster.simulated_driver import MIB, Driver, environment, numbered_device
 from intake.senders import AGENT_NODES, Cast
 from shimmed import SIDECAR
-from simulated_driver.node import NEW_NAMESPACE, Node, child_of, inside, needs_namespaces
+from simulated_driver.node import Node, needs_namespaces
 
 pytestmark = pytest.mark.cluster
 
@@ -53,7 +54,7 @@ def test_what_a_process_holds_is_in_the_policy_s_status(
     cast: Cast, node: Node, tmp_path: Path
 ) -> None:
     uid = cast.pod("train")
-    with node.hold(3072, prefix=NEW_NAMESPACE) as held:
+    with node.hold(3072, prefix=new_namespace()) as held:
         enter = inside(child_of(held.pid))
         # Its environment is that of the test, so the pod is told on the way.
         program = ("env", f"GPUMEM_POD_UID={uid}", sys.executable, "-m", "gpumem_sidecar")
@@ -71,7 +72,7 @@ def test_what_a_driver_hides_is_unknown_and_not_zero(
 ) -> None:
     node.use(Driver((numbered_device(0),), version="550.54.14"))
     uid = cast.pod("train")
-    with node.hold(3072, prefix=NEW_NAMESPACE) as held:
+    with node.hold(3072, prefix=new_namespace()) as held:
         enter = inside(child_of(held.pid))
         program = ("env", f"GPUMEM_POD_UID={uid}", sys.executable, "-m", "gpumem_sidecar")
         command = [*enter, *program]

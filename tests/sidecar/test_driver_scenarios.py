@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from devcluster.sandbox import child_of, inside, new_namespace
 from devcluster.simulated_driver import (
     MIB,
     Driver,
@@ -22,7 +23,7 @@ from devcluster.simulated_driver import (
     write_faults,
 )
 from sampling import OWN_POD, Sampling, amounts
-from simulated_driver.node import NEW_NAMESPACE, RESERVED, TOTAL, Node, child_of, inside
+from simulated_driver.node import RESERVED, TOTAL, Node
 from simulated_driver.node import needs_namespaces as needs_namespaces
 
 HELD = 8192
@@ -81,7 +82,7 @@ CHILD = [
 @pytest.mark.parametrize(("version", "expected"), CHILD, ids=[version for version, _ in CHILD])
 def test_the_sidecar_in_the_pod_s_namespace(node: Node, version: str, expected: int | str) -> None:
     node.use(Driver((numbered_device(0),), version=version))
-    with node.hold(HELD, prefix=NEW_NAMESPACE) as held:
+    with node.hold(HELD, prefix=new_namespace()) as held:
         report = look(node, prefix=inside(child_of(held.pid)))
     [gpu] = report["gpus"]
     assert gpu["usedBytes"] == HELD * MIB, "the card's own number is right with every driver"
@@ -99,8 +100,8 @@ def test_a_sidecar_that_shares_no_namespace_does_not_say_that_nothing_runs(
     node: Node, version: str
 ) -> None:
     node.use(Driver((numbered_device(0),), version=version))
-    with node.hold(HELD, prefix=NEW_NAMESPACE):
-        report = look(node, prefix=NEW_NAMESPACE)
+    with node.hold(HELD, prefix=new_namespace()):
+        report = look(node, prefix=new_namespace())
     assert (report["unknown"], report["processes"]) == ("ProcessesNotShared", [])
     assert report["gpus"][0]["usedBytes"] == HELD * MIB
 

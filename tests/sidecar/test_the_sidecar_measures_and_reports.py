@@ -17,13 +17,14 @@ import pytest
 
 from devcluster.pki import Authority
 from devcluster.roleprocess import free_ports
+from devcluster.sandbox import child_of, new_namespace
 from devcluster.simulated_driver import MIB, Fault, environment, write_faults
 from gpumem_operator.reports.report import Report
 from gpumem_sidecar.pulse import HUNG_INTERVALS, Pulse
 from leader import Leader, Said, answer, eventually, leading
 from sampling import OWN_POD
 from shimmed import SIDECAR
-from simulated_driver.node import NEW_NAMESPACE, Node, child_of, needs_namespaces
+from simulated_driver.node import Node, needs_namespaces
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_the_agent_follows_a_process_from_its_start_to_its_end(
 def test_the_sidecar_tells_what_a_process_of_its_pod_holds_and_what_its_shim_says(
     node: Node, leader: Leader, variables: dict[str, str], tmp_path: Path
 ) -> None:
-    with node.hold(100, prefix=NEW_NAMESPACE) as held:
+    with node.hold(100, prefix=new_namespace()) as held:
         host_pid = child_of(held.pid)
         state = tmp_path / "run" / "main"
         state.mkdir(parents=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from devcluster.sandbox import why_not
 from devcluster.simulated_driver import (
     MIB,
     Allocation,
@@ -24,25 +23,12 @@ from devcluster.simulated_driver import (
 )
 
 HERE = Path(__file__).parent
-NEW_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 RESERVED = 615 * MIB
 TOTAL = 143771 * MIB
 NO_INSTANCE = 0xFFFFFFFF
 
 
-@cache
-def why_no_namespaces() -> str:
-    """Empty where this user may make PID namespaces; else the reason, for a skipped test."""
-    if os.geteuid() != 0:
-        return "PID namespaces are made with unshare and nsenter, which need root"
-    try:
-        done = subprocess.run([*NEW_NAMESPACE, "true"], capture_output=True, text=True)
-    except FileNotFoundError:
-        return "unshare (util-linux) is not installed"
-    return "" if done.returncode == 0 else f"unshare fails here: {done.stderr.strip()}"
-
-
-needs_namespaces = pytest.mark.skipif(bool(why_no_namespaces()), reason=why_no_namespaces())
+needs_namespaces = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 
 class Node:
@@ -77,16 +63,6 @@ class Node:
     def card(self, prefix: Sequence[str] = ()) -> Any:
         """What is seen of card 0."""
         return self.observe(prefix)["cards"][0]
-
-
-def child_of(pid: int) -> int:
-    """The PID, in this namespace, of the one child of `unshare --fork`."""
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
-
-
-def inside(pid: int) -> tuple[str, ...]:
-    """Runs a command in the PID and mount namespaces of a process."""
-    return ("nsenter", "--target", str(pid), "--pid", "--mount")
 
 
 def process(pid: int, mib: int) -> list[int]:

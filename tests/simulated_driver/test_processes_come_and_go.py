@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from devcluster.failure import ClusterError
+from devcluster.sandbox import new_namespace
 from devcluster.simulated_driver import MIB, Driver, build, environment, numbered_device
-from simulated_driver.node import NEW_NAMESPACE, TOTAL, Node, needs_namespaces, process
+from simulated_driver.node import TOTAL, Node, needs_namespaces, process
 
 CONCURRENT = 24
 
@@ -57,7 +58,7 @@ def test_a_zombie_holds_no_memory(node: Node) -> None:
 
 @needs_namespaces
 def test_a_container_that_is_killed_frees_its_memory(node: Node) -> None:
-    held = node.hold(100, prefix=NEW_NAMESPACE)
+    held = node.hold(100, prefix=new_namespace())
     assert node.card()["memory_v2"]["used"] == 100 * MIB
     held.kill()
     assert node.card()["memory_v2"]["used"] == 0

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
+from devcluster.sandbox import child_of, inside, new_namespace
 from devcluster.simulated_driver import MIB, Driver, numbered_device
-from simulated_driver.node import NEW_NAMESPACE, Node, child_of, inside, needs_namespaces, process
+from simulated_driver.node import Node, needs_namespaces, process
 
 HELD = 8192
 HOST_PIDS = ("510.39.01", "525.60.13", "535.104.12", "535.112.99")
@@ -43,13 +44,13 @@ def version_of(version: str) -> Driver:
 )
 def test_a_process_in_a_container(node: Node, version: str, caller: str, seen: Seen | None) -> None:
     node.use(version_of(version))
-    with node.hold(HELD, prefix=NEW_NAMESPACE) as held:
+    with node.hold(HELD, prefix=new_namespace()) as held:
         host_pid = child_of(held.pid)
         node.card()  # the node's own tools look at the card now and then
         position = {
             "the host": (),
             "the same namespace": inside(host_pid),
-            "a sibling namespace": NEW_NAMESPACE,
+            "a sibling namespace": new_namespace(),
         }
         card = node.card(position[caller])
 
@@ -65,7 +66,7 @@ def test_a_namespace_between_host_and_process_sees_its_own_pid_of_it(
 ) -> None:
     """A node that is itself a container, as in kind."""
     node.use(version_of(version))
-    nested = (*NEW_NAMESPACE, "bash", "-c", '"$0" "$@"; exit', *NEW_NAMESPACE)
+    nested = (*new_namespace(), "bash", "-c", '"$0" "$@"; exit', *new_namespace())
     with node.hold(HELD, prefix=nested) as held:
         between = child_of(held.pid)
         seen = node.card(inside(between))["compute"]
@@ -78,14 +79,14 @@ def test_a_namespace_between_host_and_process_sees_its_own_pid_of_it(
 @needs_namespaces
 def test_processes_of_the_host_are_not_seen_from_a_container(node: Node) -> None:
     with node.hold(HELD):
-        assert node.card(NEW_NAMESPACE)["compute"] == []
-        assert node.card(NEW_NAMESPACE)["memory_v2"]["used"] == HELD * MIB
+        assert node.card(new_namespace())["compute"] == []
+        assert node.card(new_namespace())["memory_v2"]["used"] == HELD * MIB
 
 
 @needs_namespaces
 def test_an_old_driver_shows_a_foreign_pid_before_the_host_has_looked(node: Node) -> None:
     node.use(version_of("525.60.13"))
-    with node.hold(HELD, prefix=NEW_NAMESPACE) as held:
+    with node.hold(HELD, prefix=new_namespace()) as held:
         [seen] = node.card(inside(child_of(held.pid)))["compute"]
     assert seen[1] == HELD * MIB
     assert seen[0] > 3_000_000, "a number that is no PID of the caller's namespace"
