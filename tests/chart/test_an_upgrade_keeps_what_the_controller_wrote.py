@@ -71,7 +71,8 @@ def _real_ca(installation: Installation) -> str:
         ("controller", "create", ["pods", "-A"], "no"),
         ("controller", "patch", ["gpumemorypolicies", "-A"], "no"),
         ("controller", "patch", ["gpumemorypolicies", "-A", "--subresource=status"], "yes"),
-        ("controller", "patch", ["nodes"], "no"),
+        ("controller", "patch", ["nodes"], "yes"),
+        ("controller", "update", ["nodes"], "no"),
         ("controller", "patch", ["nodes", "--subresource=status"], "yes"),
         ("controller", "manage", ["gpumemorypolicies.gpumemory.dev", "-A"], "no"),
         (

@@ -44,9 +44,8 @@ def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.M
         cluster.helm(*uninstall)
 
         assert names("customresourcedefinitions") == definitions
-        assert (
-            names("deployments", "secrets", "clusterroles", "validatingadmissionpolicies") == set()
-        )
+        assert names("deployments", "clusterroles", "validatingadmissionpolicies") == set()
+        assert names("secrets") == {"secret/gpu-memory-operator-seal"}
         assert "Next step" in cluster.helm(*install).stdout, "what is left is in the way"
 
 

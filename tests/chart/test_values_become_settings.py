@@ -28,6 +28,7 @@ CHANGED: dict[str, Any] = {
     },
     "monitoring": {"mode": "NodeAgent"},
     "scheduling": {"fillResource": "Enabled"},
+    "driverLimits": "Enabled",
     "report": {"url": "https://example.com", "ca": "pem"},
     "runVolumeSize": "32Mi",
 }
