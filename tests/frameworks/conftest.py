@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _installed(tmp_path: Path, release: Release) -> Installed:
     try:
-        release.install()
+        release.installed()
     except NotInstalledError as reason:
         pytest.skip(str(reason))
     return Installed(tmp_path, release)
