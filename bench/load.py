@@ -13,6 +13,7 @@ import aiohttp
 
 from bench.shapes import Pod
 from gpumem_operator.kube.connection import Connection
+from gpumem_operator.kube.rest import open_session
 
 REQUEST_SECONDS = 30.0
 
@@ -47,8 +48,7 @@ class Generator:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self._connection.tls_context(), limit=0)
-        self._session = aiohttp.ClientSession(connector=connector)
+        self._session = open_session(self._connection, most_connections=0)
         return self
 
     async def __aexit__(

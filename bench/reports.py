@@ -25,7 +25,8 @@ from bench.costs import main
 from devcluster import Cluster
 from devcluster.installation import Installation
 from gpumem_operator import names
-from gpumem_operator.kube.api import Api, ApiError, connect
+from gpumem_operator.kube.api import Api, connect
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.resources import PODS, SERVICE_ACCOUNTS
 
 TARGET_PER_CORE = 1000.0

@@ -18,8 +18,9 @@ from bench.load import Generator, Load
 from devcluster import Cluster
 from devcluster.installation import Installation
 from gpumem_operator import names
-from gpumem_operator.kube.api import Api, NotFound, Patch, connect
+from gpumem_operator.kube.api import Api, Patch, connect
 from gpumem_operator.kube.connection import connection_of
+from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import NODES, SERVICE_ACCOUNTS, TENANTS
 
 NAMESPACE = "bench-scale"

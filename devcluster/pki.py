@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from gpumem_operator.certs.pair import key_usage
+
 LIFETIME = datetime.timedelta(days=365)
 CLOCK_LEEWAY = datetime.timedelta(hours=1)
 """Certificates are valid from this long ago, so that a clock set back does not reject them."""
@@ -49,21 +51,10 @@ class Authority:
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "devcluster-ca")])
-        usage = x509.KeyUsage(
-            digital_signature=True,
-            key_cert_sign=True,
-            crl_sign=True,
-            content_commitment=False,
-            key_encipherment=False,
-            data_encipherment=False,
-            key_agreement=False,
-            encipher_only=False,
-            decipher_only=False,
-        )
         certificate = (
             _builder(self._name, self._key, issuer=self._name, issuer_key=self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(usage, critical=True)
+            .add_extension(key_usage(ca=True), critical=True)
             .sign(self._key, hashes.SHA256())
         )
         self.pair = KeyPair(_pem(certificate), private_pem(self._key))

@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 import pytest
 
-from gpumem_operator.kube.api import Gone, Object, Query
+from gpumem_operator.kube.api import Object, Query
+from gpumem_operator.kube.errors import Gone
 from gpumem_operator.kube.listing import everything, pages
 from gpumem_operator.kube.resources import PODS
 

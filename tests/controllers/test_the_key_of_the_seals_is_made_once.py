@@ -10,7 +10,8 @@ import pytest
 
 from gpumem_operator import names
 from gpumem_operator.controllers.sealing import SealChangedError, SealKey
-from gpumem_operator.kube.api import Api, Conflict, Object
+from gpumem_operator.kube.api import Api, Object
+from gpumem_operator.kube.errors import Conflict
 
 
 class OneSecret:

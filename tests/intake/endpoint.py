@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from gpumem_operator.intake.identity import Identities
 from gpumem_operator.intake.senders import Accounts
 from gpumem_operator.intake.server import REPORTS_PATH, Documents, Intake
-from gpumem_operator.kube.api import ApiError, Object
+from gpumem_operator.kube.api import Object
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.reports.store import Store
 from report_builders import Raw, gpu, process, raw_report
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpumem_operator.kube.decoding import cut
@@ -22,6 +22,7 @@ def nested(levels: int) -> str:
     return '{"f:a":' * levels + "{}" + "}" * levels
 
 
+@settings(deadline=None)
 @given(DOCUMENTS)
 def test_a_document_that_is_not_deep_stays_as_it_is(document: object) -> None:
     text = json.dumps(document)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpumem_operator.kube.errors import ApiError, Gone, NotFound
 from gpumem_operator.kube.reflector import Reflector
-from gpumem_operator.kube.rest import ApiError, RawObject
+from gpumem_operator.kube.rest import RawObject
 from webhook.builders import policy
 
 END = object()
@@ -119,7 +120,7 @@ async def test_what_was_deleted_while_nobody_watched_is_gone_from_the_copy() -> 
     async with Following(server) as following:
         await following.next()
         server.objects = [policy("b")]
-        server.script.put_nowait(ApiError("too old resource version", code=410))
+        server.script.put_nowait(Gone("watch", "too old resource version", 410))
         assert await following.next() == "replace"
         assert following.copy.names == {"b"}
 
@@ -129,8 +130,8 @@ async def test_a_copy_whose_watch_broke_is_not_current_until_it_is_listed_again(
     async with Following(server) as following:
         await following.next()
         assert following.reflector.current
-        server.list_error = ApiError("connection refused")
-        server.script.put_nowait(ApiError("connection reset"))
+        server.list_error = ApiError("GET", "connection refused")
+        server.script.put_nowait(ApiError("watch", "connection reset"))
         await server.asked.get()
         await server.asked.get()
         assert (following.reflector.listed, following.reflector.current) == (True, False)
@@ -143,7 +144,7 @@ async def test_a_kind_that_is_installed_later_is_listed_then(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = Server(policy("a"))
-    server.list_error = ApiError("the server could not find the requested resource", code=404)
+    server.list_error = NotFound("GET", "the server could not find the requested resource", 404)
     async with Following(server) as following:
         while await server.asked.get() < 5:
             pass

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gpumem_operator.kube.rest import ApiError, RawObject
+from gpumem_operator.kube.errors import ApiError
+from gpumem_operator.kube.rest import RawObject
 from gpumem_operator.webhook import surroundings as module
 from gpumem_operator.webhook.surroundings import (
     SETTLING_SECONDS,
@@ -49,7 +50,7 @@ class Server:
     async def _answer(self) -> None:
         await self.gate.wait()
         if self.down:
-            raise ApiError("connection refused")
+            raise ApiError("GET", "connection refused")
 
 
 class World:

@@ -63,7 +63,7 @@ def make_ca(now: datetime, *, lifetime: timedelta = CA_LIFETIME) -> Pair:
         _builder(name, key.public_key(), now, lifetime)
         .issuer_name(name)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(ca=True), critical=True)
+        .add_extension(key_usage(ca=True), critical=True)
     )
     return _sign(builder, key, key)
 
@@ -82,7 +82,7 @@ def make_leaf(
         _builder(name, key.public_key(), now, lifetime)
         .issuer_name(ca.parsed.subject)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(ca=False), critical=True)
+        .add_extension(key_usage(ca=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(map(_general_name, hosts)), critical=False)
         .add_extension(
@@ -166,7 +166,8 @@ def _sign(
     )
 
 
-def _key_usage(*, ca: bool) -> x509.KeyUsage:
+def key_usage(*, ca: bool) -> x509.KeyUsage:
+    """A CA signs certificates and lists of them; a leaf shows who it is."""
     return x509.KeyUsage(
         digital_signature=not ca,
         key_cert_sign=ca,

@@ -14,7 +14,8 @@ from typing import Any, Final
 from kubernetes.aio import client, config
 
 from gpumem_operator import names
-from gpumem_operator.kube.api import Api, ApiError
+from gpumem_operator.kube.api import Api
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.resources import SERVICE_ACCOUNTS, SERVICES
 
 _TOKEN_SECONDS: Final = 600

@@ -125,7 +125,7 @@ def _with_cluster(
     work: Callable[[Any], Awaitable[None]], kubeconfig: Path | None, context: str | None
 ) -> None:
     from gpumem_operator.cli.leader import NoCluster, cluster
-    from gpumem_operator.kube.api import ApiError
+    from gpumem_operator.kube.errors import ApiError
 
     async def connected() -> None:
         async with cluster(kubeconfig, context) as api:

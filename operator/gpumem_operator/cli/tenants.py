@@ -11,7 +11,8 @@ from gpumem_operator.cli.cells import Row, amount, count, held, known, limits
 from gpumem_operator.cli.leader import Release, ask_tenants, why_not_asked
 from gpumem_operator.cli.screen import Shown, show, table
 from gpumem_operator.cli.stored_tenants import stored_document
-from gpumem_operator.kube.api import Api, ApiError, NotFound
+from gpumem_operator.kube.api import Api
+from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import NAMESPACES, TENANTS
 
 _HEAD: Final = (

@@ -11,7 +11,8 @@ from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.cli.cells import Row, amount, held, known, limits
 from gpumem_operator.cli.leader import Release, ask, why_not_asked
 from gpumem_operator.cli.screen import Shown, show, table
-from gpumem_operator.kube.api import Api, ApiError
+from gpumem_operator.kube.api import Api
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.resources import PODS, POLICIES
 
 _POLICY_HEAD: Final = ["POLICY", "DECLARED", "USED", "UNKNOWN PODS"]

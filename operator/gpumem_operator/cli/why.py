@@ -17,7 +17,8 @@ from gpumem_operator.api.records import (
 from gpumem_operator.api.selector import LabelSelector
 from gpumem_operator.cli.explain import Known, explain_pod, refusals
 from gpumem_operator.cli.leader import Release, ask, why_not_asked
-from gpumem_operator.kube.api import Api, ApiError, NotFound
+from gpumem_operator.kube.api import Api
+from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import (
     EVENTS,
     NAMESPACES,

@@ -14,7 +14,8 @@ from gpumem_operator.certs.pair import BrokenPair, Pair, read_pair
 from gpumem_operator.controllers.options import CertificateOptions, Periods
 from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
-from gpumem_operator.kube.api import ApiError, NotFound, Object
+from gpumem_operator.kube.api import Object
+from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import (
     MUTATING_WEBHOOKS,
     SECRETS,

@@ -20,7 +20,7 @@ from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.table import Key
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
-from gpumem_operator.kube.api import Conflict, NotFound
+from gpumem_operator.kube.errors import Conflict, NotFound
 from gpumem_operator.kube.listing import pages
 from gpumem_operator.kube.resources import PODS
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS

@@ -10,7 +10,7 @@ from gpumem_operator.controllers.inbox import Inbox
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
 from gpumem_operator.controllers.writer import Writer
-from gpumem_operator.kube.api import NotFound
+from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import NODES
 from gpumem_operator.ledger.node_memory import (
     FIELD_MANAGER,

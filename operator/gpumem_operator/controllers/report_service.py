@@ -11,7 +11,7 @@ from gpumem_operator import names
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
-from gpumem_operator.kube.api import NotFound
+from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import PODS
 
 _LOG = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.intake.identity import Identities
 from gpumem_operator.intake.senders import Accounts, account
 from gpumem_operator.intake.server import Documents, Intake
-from gpumem_operator.kube.api import NotFound
+from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import SECRETS
 from gpumem_operator.kube.serving import ServingCertificate
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gpumem_operator.controllers.sealing import SealChangedError
-from gpumem_operator.kube.api import ApiError, Conflict
+from gpumem_operator.kube.errors import ApiError, Conflict
 from gpumem_operator.kube.lease import LeadershipLost
 from gpumem_operator.metrics.controller import RECONCILE_ERRORS
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from gpumem_operator import names
-from gpumem_operator.kube.api import ApiError, Object
+from gpumem_operator.kube.api import Object
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.resources import TOKEN_REVIEWS
 
 BELIEVED_SECONDS: Final = 60.0

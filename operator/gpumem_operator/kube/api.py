@@ -16,6 +16,8 @@ from typing import Any, Final
 import aiohttp
 from kubernetes.aio import client, config
 
+from gpumem_operator.kube.errors import ApiError, refused
+
 REQUEST_SECONDS: Final = 15.0
 """Longer than any healthy answer, a page of 500 large pods included."""
 
@@ -30,36 +32,6 @@ class Patch(StrEnum):
     MERGE = "application/merge-patch+json"
     JSON = "application/json-patch+json"
     APPLY = "application/apply-patch+yaml"
-
-
-class ApiError(Exception):
-    """The API server was not reached, or refused.
-
-    ApiError
-    +-- NotFound   404: the object, or its whole kind, is not there
-    +-- Conflict   409: it changed meanwhile, is another one (uid), or exists already
-    +-- Gone       410: the resourceVersion or continue token is too old
-    """
-
-    def __init__(self, what: str, message: str, status: int = 0) -> None:
-        super().__init__(f"{what}: {message}")
-        self.status = status
-        """HTTP status; 0 where no answer came."""
-
-
-class NotFound(ApiError):
-    """See ApiError."""
-
-
-class Conflict(ApiError):
-    """See ApiError."""
-
-
-class Gone(ApiError):
-    """See ApiError."""
-
-
-_BY_STATUS: Final[Mapping[int, type[ApiError]]] = {404: NotFound, 409: Conflict, 410: Gone}
 
 
 class Api:
@@ -129,8 +101,7 @@ class Api:
         except (aiohttp.ClientError, OSError) as error:
             raise ApiError(what, f"not reached: {error!r}") from error
         if answer.status >= 300:
-            kind = _BY_STATUS.get(answer.status, ApiError)
-            raise kind(what, _message(content, answer.status), answer.status)
+            raise refused(what, content, answer.status)
         parsed: Object = json.loads(content)
         return parsed
 
@@ -155,11 +126,3 @@ async def load_configuration(kubeconfig: Path | None) -> client.Configuration:
             config_file=str(kubeconfig), client_configuration=configuration
         )
     return configuration
-
-
-def _message(content: bytes, status: int) -> str:
-    """The sentence of the API server's Status object, or what came instead of one."""
-    try:
-        return f"{status} {json.loads(content)['message']}"
-    except (ValueError, KeyError, TypeError):
-        return f"{status} {content[:200].decode(errors='replace')}"

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from gpumem_operator.kube import election
-from gpumem_operator.kube.api import ApiError, NotFound, Object
+from gpumem_operator.kube.api import Object
 from gpumem_operator.kube.election import DEFAULT_TIMINGS, Claim, Sighting, Step, Timings
+from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import LEASES
 
 _LOG = logging.getLogger(__name__)

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gpumem_operator.kube.api import Gone, Object, Query
+from gpumem_operator.kube.api import Object, Query
+from gpumem_operator.kube.errors import Gone
 from gpumem_operator.kube.resources import Resource
 
 PAGE_SIZE: Final = 500

@@ -11,13 +11,13 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, Protocol
 
-from gpumem_operator.kube.rest import ApiError, RawObject
+from gpumem_operator.kube.errors import ApiError, Gone
+from gpumem_operator.kube.rest import RawObject
 
 logger = logging.getLogger(__name__)
 
 LIST_SECONDS: Final = 10.0
 """For each page."""
-GONE: Final = 410
 
 
 class Source(Protocol):
@@ -78,8 +78,8 @@ class Reflector:
                     await asyncio.sleep(self._retry_seconds / 10)
             except ApiError as error:
                 self._say_trouble(error)
-                # 410 means: the history is gone, list again. That needs no patience.
-                if error.code != GONE:
+                # The history is gone: list again. That needs no patience.
+                if not isinstance(error, Gone):
                     await asyncio.sleep(self._retry_seconds)
 
     async def _list(self) -> str:
@@ -107,7 +107,7 @@ class Reflector:
     def _say_trouble(self, error: ApiError) -> None:
         self.current = False
         # The same trouble every second is one line, not a thousand.
-        if str(error) != self._trouble and error.code != GONE:
+        if str(error) != self._trouble and not isinstance(error, Gone):
             logger.warning("%s can not be followed, it is tried again: %s", self._path, error)
             self._trouble = str(error)
 

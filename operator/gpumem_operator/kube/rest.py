@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 import aiohttp
 
 from gpumem_operator.kube.connection import Connection
+from gpumem_operator.kube.errors import ApiError, of_status, refused
 
 PAGE_SIZE: Final = 500
 _TOKEN_SECONDS: Final = 60.0
@@ -26,12 +27,10 @@ _SILENCE_SECONDS: Final = 75.0
 RawObject = Mapping[str, Any]
 
 
-class ApiError(Exception):
-    """The API server refused a request, or did not answer it (`code` is then None)."""
-
-    def __init__(self, message: str, *, code: int | None = None) -> None:
-        super().__init__(message)
-        self.code = code
+def open_session(connection: Connection, *, most_connections: int) -> aiohttp.ClientSession:
+    """Connections to the server alone, without credentials in headers; 0 is any number of them."""
+    connector = aiohttp.TCPConnector(ssl=connection.tls_context(), limit=most_connections)
+    return aiohttp.ClientSession(connector=connector)
 
 
 class Api:
@@ -44,8 +43,7 @@ class Api:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self._connection.tls_context(), limit=64)
-        self._session = aiohttp.ClientSession(connector=connector)
+        self._session = open_session(self._connection, most_connections=64)
         return self
 
     async def __aexit__(
@@ -61,14 +59,15 @@ class Api:
         self, path: str, *, seconds: float, parameters: Mapping[str, str] | None = None
     ) -> RawObject:
         """The JSON at `path`. Raises ApiError after `seconds` at the latest."""
+        what = f"GET {path}"
         timeout = aiohttp.ClientTimeout(total=seconds)
         try:
             async with self._request(path, parameters or {}, timeout) as response:
-                await _raise_for_status(response)
+                await _raise_for_status(what, response)
                 found: RawObject = json.loads(await response.read())
                 return found
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(f"GET {path}: {_text(error)}") from error
+            raise ApiError(what, _text(error)) from error
 
     async def list_all(
         self,
@@ -79,7 +78,7 @@ class Api:
     ) -> tuple[list[RawObject], str]:
         """All items at `path`, and the resourceVersion of the list; `seconds` for each page.
 
-        Raises ApiError; code 410 where the list changed for so long that it must start again.
+        Raises ApiError, and Gone where the list changed for so long that it must start again.
         """
         items: list[RawObject] = []
         query = {**(parameters or {}), "limit": str(PAGE_SIZE)}
@@ -96,7 +95,7 @@ class Api:
     ) -> AsyncIterator[RawObject]:
         """Events after resourceVersion `since`, bookmarks among them, until the server ends it.
 
-        Raises ApiError; code 410 where `since` is too old.
+        Raises ApiError, and Gone where `since` is too old.
         """
         query = {
             **(parameters or {}),
@@ -105,17 +104,19 @@ class Api:
             "resourceVersion": since,
             "timeoutSeconds": str(_WATCH_SECONDS),
         }
+        what = f"watch {path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=_SILENCE_SECONDS)
         try:
             async with self._request(path, query, timeout) as response:
-                await _raise_for_status(response)
+                await _raise_for_status(what, response)
                 async for line in _lines(response.content):
                     event: RawObject = json.loads(line)
                     if event["type"] == "ERROR":
-                        raise _status_error(event["object"])
+                        status = event["object"]
+                        raise of_status(what, {"message": "", **status}, status.get("code") or 0)
                     yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(f"watch {path}: {_text(error)}") from error
+            raise ApiError(what, _text(error)) from error
 
     def _request(
         self, path: str, parameters: Mapping[str, str], timeout: aiohttp.ClientTimeout
@@ -142,20 +143,9 @@ def _text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-async def _raise_for_status(response: aiohttp.ClientResponse) -> None:
-    if response.status < 400:
-        return
-    body = await response.read()
-    try:
-        raise _status_error(json.loads(body), code=response.status)
-    except (ValueError, AttributeError):
-        text = body.decode(errors="replace")[:200]
-        raise ApiError(f"{response.status}: {text}", code=response.status) from None
-
-
-def _status_error(status: RawObject, *, code: int | None = None) -> ApiError:
-    number = code or status.get("code")
-    return ApiError(str(status.get("message") or f"status {number}"), code=number)
+async def _raise_for_status(what: str, response: aiohttp.ClientResponse) -> None:
+    if response.status >= 400:
+        raise refused(what, await response.read(), response.status)
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -1,0 +1,53 @@
+"""What can go wrong between us and the API server, said in one way by both clients.
+
+There are two, because they serve different ends: `rest.py` is small and follows watches for the
+webhook, `api.py` logs in as kubectl does and writes, for the controller and the command line.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+
+class ApiError(Exception):
+    """The API server was not reached, or refused.
+
+    ApiError
+    +-- NotFound   404: the object, or its whole kind, is not there
+    +-- Conflict   409: it changed meanwhile, is another one (uid), or exists already
+    +-- Gone       410: the resourceVersion or continue token is too old
+    """
+
+    def __init__(self, what: str, message: str, status: int = 0) -> None:
+        super().__init__(f"{what}: {message}")
+        self.status = status
+        """HTTP status; 0 where no answer came."""
+
+
+class NotFound(ApiError):
+    """See ApiError."""
+
+
+class Conflict(ApiError):
+    """See ApiError."""
+
+
+class Gone(ApiError):
+    """See ApiError."""
+
+
+_BY_STATUS: Final[Mapping[int, type[ApiError]]] = {404: NotFound, 409: Conflict, 410: Gone}
+
+
+def refused(what: str, content: bytes, status: int) -> ApiError:
+    """The error for an answer with this body and HTTP status."""
+    try:
+        return of_status(what, json.loads(content), status)
+    except (ValueError, KeyError, TypeError):
+        message = f"{status} {content[:200].decode(errors='replace')}"
+        return _BY_STATUS.get(status, ApiError)(what, message, status)
+
+
+def of_status(what: str, found: Mapping[str, Any], status: int) -> ApiError:
+    """The error for a Status object. Raises KeyError where it has no message."""
+    return _BY_STATUS.get(status, ApiError)(what, f"{status} {found['message']}", status)
