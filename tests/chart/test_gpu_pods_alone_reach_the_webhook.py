@@ -97,6 +97,24 @@ OTHER = {
     "an empty list of init containers": pod(container(), init=[]),
 }
 CLAIM = pod(container(), resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
+CLASS = "deviceclass.resource.kubernetes.io/"
+DEVICES = {
+    "a claim": CLAIM,
+    "the resource of a class for GPUs": pod(limited(f"{CLASS}gpu.nvidia.com")),
+    "the same in an init container": pod(
+        container(), init=[limited(f"{CLASS}mig.nvidia.com") | {"name": "first"}]
+    ),
+    "the same without a limit": pod(
+        container() | {"resources": {"requests": {f"{CLASS}gpu.nvidia.com": "1"}}}
+    ),
+    "a resource that a class may stand behind": pod(limited("example.com/card")),
+}
+NO_DEVICES = {
+    "the resource of another class": pod(limited(f"{CLASS}nic.example.com")),
+    "processors and memory": OTHER["processors and memory"],
+    "large pages": pod(limited("hugepages-2Mi", "2Mi", memory="1Gi")),
+    "nothing at all": OTHER["nothing at all"],
+}
 
 
 def called(installation: Installation, raw: dict[str, Any], *, namespace: str = "default") -> str:
@@ -143,14 +161,31 @@ def _variables() -> list[Any]:
 
 
 @pytest.fixture
-def refusing_claims(bare: Installation) -> Iterator[Installation]:
+def refusing_claims(bare: Installation) -> Iterator[None]:
     bare.upgrade({"resourceClaims": "Refuse"})
-    yield bare
+    yield
     bare.upgrade({"resourceClaims": "Warn"})
 
 
-def test_claims_have_an_entry_of_their_own(refusing_claims: Installation) -> None:
-    wait_until_called(refusing_claims, CLAIM, names.CHECK_CLAIMS)
+@pytest.mark.usefixtures("refusing_claims")
+def test_devices_by_class_have_an_entry_of_their_own(bare: Installation) -> None:
+    wait_until_called(bare, CLAIM, names.CHECK_CLAIMS)
+
+    assert {what: called(bare, raw) for what, raw in DEVICES.items()} == dict.fromkeys(
+        DEVICES, names.CHECK_CLAIMS
+    )
+    assert {what: called(bare, raw) for what, raw in NO_DEVICES.items()} == dict.fromkeys(
+        NO_DEVICES, ""
+    )
+
+
+def test_no_gpu_resource_can_be_asked_for_without_a_limit(bare: Installation) -> None:
+    """So it is enough that the expression for GPU pods looks at limits."""
+    for resource in ("nvidia.com/gpu", "nvidia.com/mig-1g.10gb", names.MEMORY_RESOURCE):
+        raw = pod(container() | {"resources": {"requests": {resource: "1"}}})
+        create = ["create", "--dry-run=server", "-f", "-"]
+        result = bare.cluster.kubectl(*create, input=json.dumps(raw), check=False)
+        assert "Limit must be set for non overcommitable resources" in result.stderr
 
 
 def test_with_warnings_only_claims_do_not_wait_for_the_webhook(bare: Installation) -> None:

@@ -123,6 +123,15 @@ def test_a_refusal_of_claims_fails_closed_and_a_warning_open(claims: str, policy
     assert hooks(render({"resourceClaims": claims}))[names.CHECK_CLAIMS]["failurePolicy"] == policy
 
 
+def test_where_no_class_hands_out_gpus_nothing_is_asked_about_claims() -> None:
+    without = render({"gpuDeviceClasses": []})
+
+    assert hooks(without).keys() == IDS - {names.CHECK_CLAIMS}
+    assert not of_kind(without, "ValidatingWebhookConfiguration")
+    rules = [rule for role in of_kind(without, "ClusterRole") for rule in role["rules"]]
+    assert not [rule for rule in rules if "resource.k8s.io" in rule["apiGroups"]]
+
+
 def test_ignored_namespaces_never_call() -> None:
     values = {"ignoredNamespaces": ["quiet"]}
     registered = hooks(render(values))

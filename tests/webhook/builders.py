@@ -19,11 +19,12 @@ def cpu_pod(name: str = "web", *, namespace: str = "team-a") -> Raw:
 
 
 def pod(name: str, *, namespace: str, limits: dict[str, str]) -> Raw:
+    resources = {"limits": limits, "requests": dict(limits)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]},
+        "spec": {"containers": [{"name": "main", "image": "x", "resources": resources}]},
     }
 
 

@@ -8,8 +8,9 @@ import pytest
 from devcluster import Cluster
 from devcluster.installation import Installation
 from gpumem_operator import names
-from webhook.builders import claim_pod, cpu_pod, gpu_pod, policy, tenant
+from webhook.builders import claim_pod, cpu_pod, gpu_pod, pod, policy, tenant
 from webhook.in_a_cluster import (
+    apply,
     as_authored,
     complaints,
     create,
@@ -113,7 +114,8 @@ def create_at_once(cluster: Cluster, namespace: str, *before_the_pod: dict[str, 
 
 
 @pytest.mark.usefixtures("webhook")
-def test_a_gpu_by_claim_is_warned_of(cluster: Cluster, team: str) -> None:
+@pytest.mark.parametrize("gpus", [None, "0", "1"], ids=["nothing else", "no GPU", "a GPU"])
+def test_a_gpu_by_claim_is_warned_of(cluster: Cluster, team: str, gpus: str | None) -> None:
     claim = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -125,10 +127,32 @@ def test_a_gpu_by_claim_is_warned_of(cluster: Cluster, team: str) -> None:
         },
     }
     create(cluster, claim)
-    pod = claim_pod(claim="card")
-    pod["metadata"]["namespace"] = team
-    result = cluster.kubectl("create", "-f", "-", input=json.dumps(pod))
+    asking = claim_pod(claim="card")
+    asking["metadata"] = {"generateName": "claims-", "namespace": team}
+    if gpus is not None:
+        # What asks for a GPU as well takes the one of its claim no less.
+        asking["spec"]["containers"][0]["resources"] = {"limits": {names.GPU_RESOURCE: gpus}}
+    result = cluster.kubectl("create", "-f", "-", input=json.dumps(asking))
     assert "takes a GPU through claim card of class gpu.nvidia.com" in result.stderr
+
+
+@pytest.mark.usefixtures("webhook")
+@pytest.mark.parametrize(
+    "resource", ["deviceclass.resource.kubernetes.io/gpu.nvidia.com", "example.com/card"]
+)
+def test_a_gpu_by_an_extended_resource_is_warned_of(
+    cluster: Cluster, team: str, resource: str
+) -> None:
+    device_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu.nvidia.com"},
+        "spec": {"extendedResourceName": "example.com/card"},
+    }
+    apply(cluster, device_class)
+    asking = pod("asking", namespace=team, limits={resource: "1", names.GPU_RESOURCE: "0"})
+    result = cluster.kubectl("create", "-f", "-", input=json.dumps(asking))
+    assert f"takes a GPU through resource {resource} of class gpu.nvidia.com" in result.stderr
 
 
 def test_the_webhook_asks_for_nothing_that_it_may_not_have(webhook: Installation) -> None:

@@ -1,4 +1,4 @@
-"""Pods that take GPUs by resource claims."""
+"""Pods that take GPUs by resource claims, or by resources that a DeviceClass stands behind."""
 
 from typing import Any
 
@@ -7,28 +7,29 @@ import pytest
 from gpumem_operator.admission.verdict import Verdict
 from gpumem_operator.api.records import Surroundings, namespace_record, policy_record
 from gpumem_operator.api.values import Values
-from gpumem_operator.kube.rest import ApiError, RawObject
-from gpumem_operator.webhook.claims import ClaimReader
+from gpumem_operator.kube.errors import ApiError, NotFound
+from gpumem_operator.kube.rest import RawObject
 from gpumem_operator.webhook.exchange import Exchange
 from gpumem_operator.webhook.reviewer import Reviewer
 from gpumem_operator.webhook.surroundings import UnreadableError
-from webhook.builders import claim_pod, cpu_pod, gpu_pod, namespace, policy, review
+from webhook.builders import claim_pod, cpu_pod, gpu_pod, namespace, pod, policy, review
 
 GPU_CLASS, OTHER_CLASS = "gpu.nvidia.com", "nic.example.com"
 
 
 class Server:
-    """Has the claims that it was given, by the end of their path."""
+    """Has the objects that it was given, by the end of their path."""
 
-    def __init__(self, claims: dict[str, RawObject], *, down: bool = False) -> None:
-        self._claims = claims
+    def __init__(self, objects: dict[str, RawObject], *, down: bool = False) -> None:
+        self._objects = objects
         self._down = down
 
     async def get(self, path: str, **_: object) -> RawObject:
         if self._down:
-            raise ApiError("connection refused")
-        if (found := self._claims.get(path.partition("/team-a/")[2])) is None:
-            raise ApiError("not found", code=404)
+            raise ApiError("GET", "connection refused")
+        end = path.removeprefix("/apis/resource.k8s.io/v1/").removeprefix("namespaces/team-a/")
+        if (found := self._objects.get(end)) is None:
+            raise NotFound("GET", "not found", 404)
         return found
 
 
@@ -49,7 +50,9 @@ def claim(device_class: str) -> RawObject:
     return {"spec": {"devices": {"requests": [{"exactly": {"deviceClassName": device_class}}]}}}
 
 
-CLAIMS: dict[str, RawObject] = {
+OBJECTS: dict[str, RawObject] = {
+    "deviceclasses/gpu.nvidia.com": {"spec": {"extendedResourceName": "example.com/card"}},
+    "deviceclasses/nic.example.com": {"spec": {"extendedResourceName": "example.com/nic"}},
     "resourceclaims/card": claim(GPU_CLASS),
     "resourceclaims/nic": claim(OTHER_CLASS),
     "resourceclaimtemplates/cards": {"spec": claim(GPU_CLASS)},
@@ -78,8 +81,8 @@ async def judge(
     down: bool = False,
 ) -> Verdict:
     values = Values.model_validate({"resourceClaims": resource_claims})
-    claims = ClaimReader(Server(CLAIMS, down=down))  # type: ignore[arg-type]
-    reviewer = Reviewer(around or Around(), claims, values)
+    server = Server(OBJECTS, down=down)
+    reviewer = Reviewer(around or Around(), server, values)  # type: ignore[arg-type]
     return await reviewer.resource_claims(Exchange.parse(review(pod)))
 
 
@@ -101,6 +104,58 @@ async def test_a_gpu_by_claim_is_warned_of_or_refused(pod: dict[str, Any]) -> No
     assert refused.refusal is not None
     assert sentence in refused.refusal
     assert "resourceClaims to Warn" in refused.refusal
+
+
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
+
+
+@pytest.mark.parametrize(
+    ("resource", "device_class"),
+    [
+        pytest.param(f"{IMPLICIT}gpu.nvidia.com", "gpu.nvidia.com", id="the name of every class"),
+        pytest.param(f"{IMPLICIT}mig.nvidia.com", "mig.nvidia.com", id="of one that is not there"),
+        pytest.param("example.com/card", "gpu.nvidia.com", id="the name that a class was given"),
+    ],
+)
+async def test_a_gpu_by_an_extended_resource_is_warned_of_or_refused(
+    resource: str, device_class: str
+) -> None:
+    asking = pod("p", namespace="team-a", limits={resource: "1"})
+    sentence = (
+        f"takes a GPU through resource {resource} of class {device_class}: its memory is neither"
+        " limited nor counted here"
+    )
+    assert await judge(asking) == Verdict(warnings=(sentence,))
+    refused = await judge(asking, resource_claims="Refuse")
+    assert sentence in (refused.refusal or "")
+    first = cpu_pod()
+    first["spec"]["initContainers"] = asking["spec"]["containers"]
+    assert await judge(first) == Verdict(warnings=(sentence,))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param({"example.com/nic": "1"}, id="of a class that is about something else"),
+        pytest.param({f"{IMPLICIT}nic.example.com": "1"}, id="the name of such a class"),
+        pytest.param({"rdma/hca": "1"}, id="of a device plugin"),
+        pytest.param({"example.com/card": "0"}, id="none of them"),
+        pytest.param({"nvidia.com/gpu": "1"}, id="what is counted anyway"),
+        pytest.param({"cpu": "1", "hugepages-2Mi": "4Mi"}, id="of the node itself"),
+    ],
+)
+async def test_an_extended_resource_for_something_else_passes(limits: dict[str, str]) -> None:
+    asking = pod("p", namespace="team-a", limits=limits)
+
+    assert await judge(asking, resource_claims="Refuse") == Verdict()
+
+
+async def test_classes_are_read_only_for_names_that_a_class_can_have() -> None:
+    for limits in ({"cpu": "1"}, {f"{IMPLICIT}nic.example.com": "1"}):
+        asking = pod("p", namespace="team-a", limits=limits)
+        assert await judge(asking, down=True) == Verdict()
+    asking = pod("p", namespace="team-a", limits={"rdma/hca": "1"})
+    assert "was not read" in (await judge(asking, down=True)).warnings[0]
 
 
 async def test_a_claim_for_something_else_passes() -> None:

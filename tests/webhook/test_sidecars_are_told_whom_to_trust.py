@@ -14,7 +14,6 @@ from gpumem_operator.kube.connection import Connection
 from gpumem_operator.kube.rest import Api
 from gpumem_operator.webhook import certificate as module
 from gpumem_operator.webhook.certificate import SecretCopy, ServingCertificate, follow_folder
-from gpumem_operator.webhook.claims import ClaimReader
 from gpumem_operator.webhook.exchange import Exchange
 from gpumem_operator.webhook.reviewer import Reviewer
 from webhook.builders import gpu_pod, policy
@@ -33,8 +32,8 @@ class Policies:
 
 
 def reviewer(**report: str) -> Reviewer:
-    claims = ClaimReader(Api(Connection(server="https://127.0.0.1:1")))
-    return Reviewer(Policies(), claims, Values.model_validate({"report": report}))
+    api = Api(Connection(server="https://127.0.0.1:1"))
+    return Reviewer(Policies(), api, Values.model_validate({"report": report}))
 
 
 async def told(by: Reviewer) -> str | None:

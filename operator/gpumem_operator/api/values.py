@@ -89,10 +89,12 @@ class Values(Model):
     """Namespaces whose pods admission never sees, besides the release's own. Default: kube-system
     and the GPU operator's."""
     resource_claims: Literal["Warn", "Refuse"] = "Warn"
-    """Pods that get GPUs only through resourceClaims, which no limit reaches, are admitted with a
-    warning or refused. Default: Warn."""
+    """Pods that get GPUs through dynamic resource allocation (resourceClaims, or resources that a
+    DeviceClass stands behind), which no limit reaches, are admitted with a warning or refused.
+    Default: Warn."""
     gpu_device_classes: list[str] = ["gpu.nvidia.com", "mig.nvidia.com"]
-    """Device classes that stand for GPUs. Default: those of NVIDIA's DRA driver."""
+    """Device classes that stand for GPUs. Empty: none is asked about. Default: those of NVIDIA's
+    DRA driver."""
     sidecar: SidecarValues = SidecarValues()
     """What is put into GPU pods."""
     monitoring: MonitoringValues = MonitoringValues()

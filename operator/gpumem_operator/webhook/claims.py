@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gpumem_operator.kube.rest import Api, ApiError
+from gpumem_operator.kube.errors import ApiError, NotFound
+from gpumem_operator.kube.rest import Api
 from gpumem_operator.webhook.surroundings import READ_SECONDS, UnreadableError
 
 RESOURCE_API: Final = "/apis/resource.k8s.io/v1"
-NOT_FOUND: Final = 404
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class ClaimReader:
         path = f"{RESOURCE_API}/namespaces/{namespace}/{plural}/{use.object_name}"
         try:
             raw = await self._api.get(path, seconds=READ_SECONDS)
+        except NotFound:
+            return use
         except ApiError as error:
-            if error.code == NOT_FOUND:
-                return use
             raise UnreadableError(str(error)) from None
         spec = raw.get("spec") or {}
         claim_spec = (spec.get("spec") or {}) if use.is_template else spec

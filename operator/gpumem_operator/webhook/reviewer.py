@@ -9,7 +9,10 @@ from gpumem_operator.admission.verdict import Verdict
 from gpumem_operator.api.pods import is_gpu_pod
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
-from gpumem_operator.webhook.claims import ClaimReader, describe
+from gpumem_operator.kube.rest import Api
+from gpumem_operator.webhook import claims, device_classes
+from gpumem_operator.webhook.claims import ClaimReader
+from gpumem_operator.webhook.device_classes import DeviceClassReader
 from gpumem_operator.webhook.exchange import Exchange
 from gpumem_operator.webhook.surroundings import (
     READ_SECONDS,
@@ -23,11 +26,10 @@ Review = Callable[[Exchange], Awaitable[Verdict]]
 class Reviewer:
     """One method for each path of the webhook. None of them raises for a fault of the cluster."""
 
-    def __init__(
-        self, surroundings: SurroundingsSource, claims: ClaimReader, values: Values
-    ) -> None:
+    def __init__(self, surroundings: SurroundingsSource, api: Api, values: Values) -> None:
         self._surroundings = surroundings
-        self._claims = claims
+        self._claims = ClaimReader(api)
+        self._device_classes = DeviceClassReader(api)
         self._values = values
         self._seal: Seal | None = None
         self._enforcers: frozenset[str] | None = None
@@ -86,13 +88,12 @@ class Reviewer:
                 surroundings = await self._surroundings.of(exchange.namespace)
                 if not surroundings.policies and not surroundings.tenants:
                     return Verdict()
-                uses = await self._claims.read(exchange.namespace, exchange.pod)
+                sentences = await self._devices(exchange)
         except UnreadableError as error:
             return self._claims_unreadable(exchange, error)
         except TimeoutError:
             late = UnreadableError(f"no answer within {READ_SECONDS} s")
             return self._claims_unreadable(exchange, late)
-        sentences = describe(uses, self._values.gpu_device_classes)
         if not sentences or self._values.resource_claims == "Warn":
             return Verdict(warnings=tuple(sentences))
         return Verdict(
@@ -100,6 +101,13 @@ class Reviewer:
             " resources.limits (nvidia.com/gpu), or have the platform team set the chart value"
             " resourceClaims to Warn"
         )
+
+    async def _devices(self, exchange: Exchange) -> list[str]:
+        """A sentence for each way by which the pod takes GPUs of which nothing is counted."""
+        gpu_classes = self._values.gpu_device_classes
+        uses = await self._claims.read(exchange.namespace, exchange.pod)
+        behind = await self._device_classes.classes_behind(exchange.pod, gpu_classes)
+        return [*claims.describe(uses, gpu_classes), *device_classes.describe(behind)]
 
     def _pod_unreadable(self, exchange: Exchange, error: UnreadableError) -> Verdict:
         # The webhook's configuration sends GPU pods only. Should it ever send others, they pass.
@@ -111,7 +119,7 @@ class Reviewer:
         if self._values.resource_claims == "Refuse":
             return _unreadable(exchange, error)
         return Verdict(
-            warnings=(f"whether pod {exchange.title} takes GPUs by claims was not read: {error}",)
+            warnings=(f"whether pod {exchange.title} takes GPUs by a class was not read: {error}",)
         )
 
 

@@ -23,7 +23,6 @@ from gpumem_operator.webhook.certificate import (
     Trust,
     follow_folder,
 )
-from gpumem_operator.webhook.claims import ClaimReader
 from gpumem_operator.webhook.handlers import register
 from gpumem_operator.webhook.nodes import NodesCopy
 from gpumem_operator.webhook.reviewer import Reviewer
@@ -46,7 +45,7 @@ async def serve(flags: Flags, values: Values) -> None:
         copies = Copies(api, time.monotonic)
         certificate = ServingCertificate()
         surroundings = SurroundingsReader(copies, api, on_read=telemetry.UNCACHED_READS.inc)
-        reviewer = Reviewer(surroundings, ClaimReader(api), values)
+        reviewer = Reviewer(surroundings, api, values)
         work = [reflector.run() for reflector in copies.reflectors.values()]
         sealing = SealCopy(
             reviewer.seal_with, origin=f"Secret {flags.namespace}/{flags.seal_secret}"

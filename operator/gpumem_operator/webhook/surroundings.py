@@ -26,8 +26,9 @@ from gpumem_operator.api.records import (
     tenant_record,
     tenants_of,
 )
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.reflector import Reflector
-from gpumem_operator.kube.rest import Api, ApiError
+from gpumem_operator.kube.rest import Api
 from gpumem_operator.webhook.copies import Clock, NamespaceCopy, PolicyCopy, TenantCopy
 from gpumem_operator.webhook.shared_read import SharedRead
 
