@@ -13,7 +13,17 @@ from typing import Final
 from gpumem_operator import names
 from gpumem_operator.api.pods import Source
 from gpumem_operator.api.quantity import format_bytes
-from gpumem_operator.injection import cupy, driver, frozen, jax, mps, pytorch, shim, tensorflow
+from gpumem_operator.injection import (
+    cupy,
+    devices,
+    driver,
+    frozen,
+    jax,
+    mps,
+    pytorch,
+    shim,
+    tensorflow,
+)
 from gpumem_operator.injection.environment import (
     EnvEntry,
     Environment,
@@ -46,6 +56,8 @@ class Declared:
     """Why this one can not, whatever its variables are."""
     by_tenant: bool = False
     """Whether a tenant alone decides, without any policy."""
+    filled_resource: str | None = None
+    """The memory resource, where it is filled in."""
 
 
 @dataclass(frozen=True)
@@ -61,28 +73,35 @@ class Outcome:
     """Reasons to refuse the pod."""
 
 
-def work_out(entries: list[EnvEntry], declared: Declared | None) -> Outcome:
-    """The outcome for these variables; `declared` is None for a container without a GPU."""
+def work_out(
+    entries: list[EnvEntry], declared: Declared | None, *, hides_devices: bool = False
+) -> Outcome:
+    """The outcome for these variables; `declared` is None for a container without a GPU.
+
+    Such a container is kept away from all of them with `hides_devices`.
+    """
     try:
         # The quickest exact picture of plain data: equal pictures are equal variables.
         picture = marshal.dumps(entries, 2)
     except ValueError:  # A file may hold what JSON does not have, such as a date.
-        return _work_out(entries, declared)
+        return _work_out(entries, declared, hides_devices=hides_devices)
     if len(picture) > _LONGEST_REMEMBERED:
-        return _work_out(entries, declared)
-    return remembered(picture, declared)
+        return _work_out(entries, declared, hides_devices=hides_devices)
+    return remembered(picture, declared, hides_devices=hides_devices)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def remembered(picture: bytes, declared: Declared | None) -> Outcome:
+def remembered(picture: bytes, declared: Declared | None, *, hides_devices: bool) -> Outcome:
     """The outcome for the variables in a picture of `marshal`, version 2."""
-    return _work_out(marshal.loads(picture), declared)
+    return _work_out(marshal.loads(picture), declared, hides_devices=hides_devices)
 
 
-def _work_out(entries: Sequence[EnvEntry], declared: Declared | None) -> Outcome:
+def _work_out(
+    entries: Sequence[EnvEntry], declared: Declared | None, *, hides_devices: bool
+) -> Outcome:
     environment = Environment(entries)
     if declared is None:
-        return _bystander(entries, environment)
+        return _bystander(entries, environment, hides_devices=hides_devices)
     parts = [
         frozen.variables(
             declared.container,
@@ -92,6 +111,8 @@ def _work_out(entries: Sequence[EnvEntry], declared: Declared | None) -> Outcome
             sealing=declared.sealing,
         )
     ]
+    if declared.filled_resource is not None:
+        parts.append(Variables(added=(declared.filled_resource,)))
     warnings: tuple[str, ...] = ()
     shimmed = False
     target = declared.target
@@ -114,9 +135,13 @@ def _work_out(entries: Sequence[EnvEntry], declared: Declared | None) -> Outcome
     )
 
 
-def _bystander(entries: Sequence[EnvEntry], environment: Environment) -> Outcome:
-    """A container without a GPU in a handled pod: only what pretends to be ours is taken away."""
+def _bystander(
+    entries: Sequence[EnvEntry], environment: Environment, *, hides_devices: bool
+) -> Outcome:
+    """A container without a GPU in a handled pod: what pretends to be ours is taken away."""
     parts = [Variables(removed=frozen.reserved(environment))]
+    if hides_devices:
+        parts.append(devices.hidden())
     resolved = resolve(environment, parts, existing="Keep")
     return Outcome(_changed(entries, resolved), resolved)
 

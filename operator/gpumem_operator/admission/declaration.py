@@ -121,8 +121,9 @@ def _implied(
     if container.profile_bytes is not None:
         return Declaration(container, "Profile", container.profile_bytes)
     default = limits.default_bytes if limits else None
-    exclusive = any(gpu.resource in exclusive_resources for gpu in container.gpus)
-    if default is not None and not exclusive:
+    # A container on a whole card and on a shared one beside it needs the limit for the latter.
+    shared = any(gpu.resource not in exclusive_resources for gpu in container.gpus)
+    if default is not None and (shared or not container.gpus):
         return Declaration(container, "Policy", floor_to_mib(default))
     return Declaration(container, "WholeGPU", None)
 

@@ -16,10 +16,12 @@ from gpumem_operator.injection.paths import is_within
 
 _KEPT_PATHS: Final = frozenset({names.SHIM_PATH, names.RUN_PATH})
 """Where we mount something, nothing of the author's may lie over it or in it."""
-
-
-_STALE_LABELS: Final = (names.POLICY_LABEL,)
-_STALE_ANNOTATIONS: Final = (names.POLICY_HASH_ANNOTATION, names.NODE_AFFINITY_ANNOTATION)
+_STALE_LABELS: Final = (names.MANAGED_LABEL, names.POLICY_LABEL)
+_STALE_ANNOTATIONS: Final = (
+    names.SUMMARY_ANNOTATION,
+    names.POLICY_HASH_ANNOTATION,
+    names.NODE_AFFINITY_ANNOTATION,
+)
 
 
 def operations(pod: Mapping[str, Any], plan: PodPlan, memory_resource: str) -> list[Operation]:
@@ -120,8 +122,10 @@ def changed_fields(
     mounted = _mounts(mounts, plan.mounts)
     if mounted != mounts:
         changed["volumeMounts"] = mounted
-    if plan.memory_resource_bytes is not None:
-        changed["resources"] = _filled(raw, memory_resource, plan.memory_resource_bytes)
+    if plan.memory_resource_bytes is not None or plan.drops_memory_resource:
+        resources = _filled(raw, memory_resource, plan.memory_resource_bytes)
+        if resources != raw.get("resources"):
+            changed["resources"] = resources
     return changed
 
 
@@ -142,10 +146,17 @@ def _mounts(
     return kept + [mount for mount in wanted if mount not in kept]
 
 
-def _filled(raw: Mapping[str, Any], memory_resource: str, amount: int) -> dict[str, Any]:
+def _filled(raw: Mapping[str, Any], memory_resource: str, amount: int | None) -> dict[str, Any]:
+    """The resources with this much of the memory resource; without it where there is no amount."""
     resources = dict(raw.get("resources") or {})
     for kind in ("limits", "requests"):
-        resources[kind] = {**(resources.get(kind) or {}), memory_resource: format_bytes(amount)}
+        amounts = dict(resources.get(kind) or {})
+        if amount is None:
+            amounts.pop(memory_resource, None)
+        else:
+            amounts[memory_resource] = format_bytes(amount)
+        if amounts or kind in resources:
+            resources[kind] = amounts
     return resources
 
 
@@ -167,8 +178,11 @@ def _volumes(spec: Mapping[str, Any], plan: PodPlan) -> Iterator[Operation]:
 
 
 def _share_process_namespace(spec: Mapping[str, Any], plan: PodPlan) -> Iterator[Operation]:
-    if plan.share_process_namespace and not spec.get("shareProcessNamespace"):
+    present = spec.get("shareProcessNamespace")
+    if plan.share_process_namespace and not present:
         yield _add("/spec/shareProcessNamespace", True)
+    elif plan.share_process_namespace is False and present:
+        yield {"op": "remove", "path": "/spec/shareProcessNamespace"}
 
 
 def _affinity(pod: Mapping[str, Any], plan: PodPlan) -> Iterator[Operation]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from gpumem_operator.admission.verdict import Operation
 from gpumem_operator.api.pods import ContainerFacts, PodFacts
-from gpumem_operator.injection import driver, environment, frozen
+from gpumem_operator.injection import devices, driver, environment, frozen
 from gpumem_operator.injection.environment import Environment
 
 
@@ -21,12 +21,16 @@ def added(facts: PodFacts, old_pod: Mapping[str, Any]) -> dict[str, ContainerFac
     }
 
 
-def operations(containers: Mapping[str, ContainerFacts]) -> Iterator[Operation]:
-    """Takes away variables that only admission may set."""
+def operations(
+    containers: Mapping[str, ContainerFacts], *, hides_devices: bool
+) -> Iterator[Operation]:
+    """Takes away what only admission may set, and with `hides_devices` GPUs by envFrom."""
     for container in containers.values():
         entries = container.raw.get("env") or []
         present = Environment(entries)
         parts = [environment.Variables(removed=frozen.reserved(present)), driver.variables()]
+        if hides_devices and container.raw.get("envFrom"):
+            parts.append(devices.hidden())
         resolved = environment.resolve(present, parts, existing="Keep")
         edited = environment.edit(entries, resolved)
         if edited != entries:

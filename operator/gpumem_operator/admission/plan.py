@@ -18,7 +18,9 @@ class ContainerPlan:
     mounts: tuple[Mapping[str, Any], ...] = ()
     """Mounts of ours; an author's mount at the same path is replaced."""
     memory_resource_bytes: int | None = None
-    """Memory resource to be filled in, in bytes over all GPUs; None leaves resources alone."""
+    """Memory resource to be filled in, in bytes over all GPUs."""
+    drops_memory_resource: bool = False
+    """Whether what an earlier admission filled in goes, unless it is filled in again."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class PodPlan:
     init_containers: tuple[Mapping[str, Any], ...] = ()
     """Our containers; they come before all others, in this order."""
     volumes: tuple[Mapping[str, Any], ...] = ()
-    share_process_namespace: bool = False
-    """False leaves the pod's own field alone."""
     node_label: str | None = None
     """Label that the pod's node must have; None takes back what an earlier plan required."""
+    share_process_namespace: bool | None = None
+    """False takes back what an earlier admission set; None leaves the author's own alone."""

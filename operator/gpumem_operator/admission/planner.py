@@ -37,9 +37,13 @@ def make_plan(
     decider: Decider,
     values: Values,
     would: marks.Would | None = None,
+    hides_devices: bool = False,
     seal: Seal | None = None,
 ) -> Planned:
-    """The plan of a pod that a policy or a tenant decides for."""
+    """The plan of a pod that a policy or a tenant decides for.
+
+    With `hides_devices` no container without a GPU gets one from an envFrom.
+    """
     sealing = Sealing(facts.namespace, seal)
     settings = PodSettings.of(facts, decider, values)
     rows = {(row.container.kind, row.container.index): row for row in declarations.rows}
@@ -51,9 +55,15 @@ def make_plan(
             continue
         row = rows.get((container.kind, container.index))
         if row is None:
-            part = _bystander(container)
+            part = _bystander(container, hides_devices=hides_devices)
         else:
-            part = _gpu_container(row, settings, decider=decider, sealing=sealing)
+            part = _gpu_container(
+                row,
+                settings,
+                decider=decider,
+                memory_resource=values.memory_resource,
+                sealing=sealing,
+            )
         parts.append(part)
         warnings.extend(f"container {container.name}: {text}" for text in part.warnings)
         violations.extend(Violation(f"{container.path}.env", text) for text in part.problems)
@@ -82,13 +92,35 @@ class _PlannedContainer:
     """Whether it gets a PYTHONPATH that may hide the image's own."""
 
 
-def _bystander(container: ContainerFacts) -> _PlannedContainer:
-    outcome = work_out(container.raw.get("env") or [], None)
-    return _PlannedContainer(ContainerPlan(container, outcome.entries))
+def plan_without_gpus(facts: PodFacts, *, hides_devices: bool) -> PodPlan:
+    """The plan of a pod that names GPU resources and asks for none: nothing of ours is in it."""
+    parts = (
+        _bystander(container, hides_devices=hides_devices)
+        for container in facts.containers
+        if container.kind != "ephemeralContainers"
+    )
+    return PodPlan(
+        containers=tuple(part.plan for part in parts),
+        share_process_namespace=False if facts.shared_by_admission else None,
+    )
+
+
+def _bystander(container: ContainerFacts, *, hides_devices: bool) -> _PlannedContainer:
+    hidden = hides_devices and bool(container.raw.get("envFrom"))
+    outcome = work_out(container.raw.get("env") or [], None, hides_devices=hidden)
+    plan = ContainerPlan(
+        container, outcome.entries, drops_memory_resource=container.memory_by_admission
+    )
+    return _PlannedContainer(plan, _unreadable_sources(container, outcome.resolved))
 
 
 def _gpu_container(
-    row: Declaration, settings: PodSettings, *, decider: Decider, sealing: Sealing
+    row: Declaration,
+    settings: PodSettings,
+    *,
+    decider: Decider,
+    memory_resource: str,
+    sealing: Sealing,
 ) -> _PlannedContainer:
     container = row.container
     spec = decider.spec if decider.active else None
@@ -101,6 +133,7 @@ def _gpu_container(
         shim=settings.shim,
         shim_obstacle=shim.read_only_mount(container, settings.read_only_volumes),
         by_tenant=decider.spec is None,
+        filled_resource=memory_resource if row.fills_resource else None,
     )
     outcome = work_out(container.raw.get("env") or [], declared)
     warnings = list(outcome.warnings)
@@ -111,7 +144,11 @@ def _gpu_container(
     warnings.extend(_unreadable_sources(container, outcome.resolved))
     return _PlannedContainer(
         ContainerPlan(
-            container, outcome.entries, mounts, row.total_bytes if row.fills_resource else None
+            container,
+            outcome.entries,
+            mounts,
+            memory_resource_bytes=row.total_bytes if row.fills_resource else None,
+            drops_memory_resource=container.memory_by_admission,
         ),
         tuple(warnings),
         outcome.problems,
@@ -135,7 +172,7 @@ def _mounts(
 
 
 def _unreadable_sources(container: ContainerFacts, resolved: Resolved) -> tuple[str, ...]:
-    ours = [item for item in resolved.added if ":" not in item]
+    ours = [item for item in resolved.added if item in resolved.values]
     if not container.raw.get("envFrom") or not ours:
         return ()
     return (f"envFrom can not be read at admission, and these win over it: {', '.join(ours)}",)
@@ -163,8 +200,14 @@ def _our_containers(
     if shimmed:
         ours.append(shim.init_container(values.sidecar))
     if settings.sidecar:
-        interval = settings.interval_seconds
-        ours.append(sidecar.sidecar_container(facts, values, interval_seconds=interval))
+        ours.append(
+            sidecar.sidecar_container(
+                facts,
+                values,
+                interval_seconds=settings.interval_seconds,
+                shares_processes=bool(settings.share_process_namespace),
+            )
+        )
     return tuple(ours)
 
 

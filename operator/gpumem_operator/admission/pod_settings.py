@@ -21,7 +21,8 @@ class PodSettings:
 
     shim: bool
     sidecar: bool
-    share_process_namespace: bool
+    share_process_namespace: bool | None
+    """As in the plan: False takes back what an earlier admission set."""
     interval_seconds: int
     image_python_path: str
     processes_per_gpu: int
@@ -44,7 +45,7 @@ class PodSettings:
         return PodSettings(
             shim=shimmed,
             sidecar=monitored,
-            share_process_namespace=monitored and shared,
+            share_process_namespace=_share(facts, wanted=monitored and shared),
             interval_seconds=spec.monitoring.interval_seconds if spec else 0,
             image_python_path=_image_python_path(facts, spec),
             processes_per_gpu=processes,
@@ -66,6 +67,10 @@ class PodSettings:
             processes_per_gpu=self.processes_per_gpu,
             driver_limits=self.driver_limits and can_be_limited(row.container),
         )
+
+
+def _share(facts: PodFacts, *, wanted: bool) -> bool | None:
+    return True if wanted else False if facts.shared_by_admission else None
 
 
 def _limits_of_the_pod(facts: PodFacts, *, monitored: bool) -> list[str]:

@@ -7,13 +7,14 @@ from typing import Any
 from gpumem_operator import names
 from gpumem_operator.admission import ephemeral, quota
 from gpumem_operator.admission.annotations import unknown_annotations
+from gpumem_operator.admission.authored import authored
 from gpumem_operator.admission.decider import Decider, decide
 from gpumem_operator.admission.declaration import Declarations
 from gpumem_operator.admission.declared import declare_under
 from gpumem_operator.admission.edit import operations
 from gpumem_operator.admission.enforcer_needs import doubts
 from gpumem_operator.admission.hindsight import look_back
-from gpumem_operator.admission.planner import make_plan
+from gpumem_operator.admission.planner import make_plan, plan_without_gpus
 from gpumem_operator.admission.verdict import Verdict, refusal, shown_warnings
 from gpumem_operator.api.pods import PodFacts, gather, is_gpu_pod, is_handled
 from gpumem_operator.api.records import Surroundings
@@ -39,7 +40,8 @@ def review_pod(
     """
     if not is_gpu_pod(pod, values.memory_resource):
         return UNTOUCHED
-    facts = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
+    read = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
+    facts = authored(read, pod, values.memory_resource)
     unreadable = _unreadable(surroundings)
     if unreadable:
         return refusal(facts.title, unreadable, next_step="correct the object", code=500)
@@ -48,7 +50,9 @@ def review_pod(
         return UNTOUCHED
     declarations = declare_under(decider, facts, values)
     if not declarations.rows and not declarations.violations:
-        return UNTOUCHED
+        # It names a GPU resource and asks for none of it (`nvidia.com/gpu: 0`).
+        plan = plan_without_gpus(facts, hides_devices=bool(surroundings.tenants))
+        return Verdict(operations=tuple(operations(pod, plan, values.memory_resource)))
     return _review(
         pod,
         facts,
@@ -76,7 +80,8 @@ def review_ephemeral_containers(
     violations = list(_devices_in_tenants(facts, surroundings, only=frozenset(added)))
     if violations:
         return refusal(facts.title, violations, next_step=_NO_DEVICES)
-    return Verdict(operations=tuple(ephemeral.operations(added)))
+    hides_devices = bool(surroundings.tenants)
+    return Verdict(operations=tuple(ephemeral.operations(added, hides_devices=hides_devices)))
 
 
 _NO_DEVICES = (
@@ -97,7 +102,13 @@ def _review(
 ) -> Verdict:
     hindsight = look_back(facts, decider, values)
     planned = make_plan(
-        facts, declarations, decider=decider, values=values, would=hindsight, seal=seal
+        facts,
+        declarations,
+        decider=decider,
+        values=values,
+        would=hindsight,
+        hides_devices=bool(surroundings.tenants),
+        seal=seal,
     )
     devices = tuple(_devices_in_tenants(facts, surroundings))
     quotas = quota.check(facts, declarations, surroundings.tenants, values)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.admission.selection import policy_for
-from gpumem_operator.api.pods import is_gpu_pod, is_handled
+from gpumem_operator.api.pods import asks_for_gpus, is_gpu_pod, is_handled
 from gpumem_operator.api.records import Surroundings
 from gpumem_operator.api.values import Values
 
@@ -48,6 +48,8 @@ def _wanted(pod: Mapping[str, Any], surroundings: Surroundings, values: Values) 
         return None
     if is_handled(pod):
         return MANAGED
+    if not asks_for_gpus(pod, values.memory_resource):
+        return None
     labels = (pod.get("metadata") or {}).get("labels") or {}
     # Tenants and policies that can not be read do not count: which pods they mean is not known.
     tenants = [tenant for tenant in surroundings.tenants if tenant.spec is not None]

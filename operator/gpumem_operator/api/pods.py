@@ -65,6 +65,8 @@ class ContainerFacts:
     sees_devices: bool
     """Whether its NVIDIA_VISIBLE_DEVICES could give it GPUs that it does not ask for."""
     raw: Mapping[str, Any] = field(repr=False)
+    memory_by_admission: bool = False
+    """Whether its limits have the memory resource, and an earlier admission filled it in."""
 
     @property
     def profile_bytes(self) -> int | None:
@@ -107,6 +109,8 @@ class PodFacts:
     read_only_volumes: frozenset[str]
     """Names of volumes in which nobody can make a folder."""
     violations: tuple[Violation, ...]
+    shared_by_admission: bool = False
+    """Whether an earlier admission had processes shared: the author said nothing about it."""
 
     @property
     def gpu_containers(self) -> tuple[ContainerFacts, ...]:
@@ -155,6 +159,14 @@ def is_gpu_pod(pod: Mapping[str, Any], memory_resource: str) -> bool:
     """
     return any(
         _asks_for_gpu(raw, memory_resource) for _, _, raw in _each_container(pod.get("spec") or {})
+    )
+
+
+def asks_for_gpus(pod: Mapping[str, Any], memory_resource: str) -> bool:
+    """Whether a GPU pod asks for anything: `nvidia.com/gpu: 0` is a GPU resource, and no GPU."""
+    return any(
+        container.gpu_count or container.memory_bytes is not None or container.sees_devices
+        for container in gather(pod, memory_resource).containers
     )
 
 

@@ -35,6 +35,7 @@ _ADDED_BY_PLANS: Final = frozenset(
         names.DRIVER_REQUEST_ENV,
         names.DRIVER_LIMIT_ENV,
         names.PYTHON_PATH_ENV,
+        names.VISIBLE_DEVICES_ENV,
     }
 )
 """Only these are taken back: a list that an author forged can remove nothing else."""
@@ -78,7 +79,7 @@ class Variables:
     problems: tuple[str, ...] = ()
     """Reasons to refuse the pod."""
     added: tuple[str, ...] = ()
-    """`NAME:key` for parts of a variable of the author that are ours."""
+    """What else is ours: `NAME:key` for parts of a variable of the author, or a resource."""
 
 
 class Environment:

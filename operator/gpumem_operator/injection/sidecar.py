@@ -14,20 +14,29 @@ _TOKEN_SECONDS: Final = 3600
 
 
 def sidecar_container(
-    facts: PodFacts, values: Values, *, interval_seconds: int
+    facts: PodFacts, values: Values, *, interval_seconds: int, shares_processes: bool
 ) -> Mapping[str, Any]:
-    """The container; it runs from its place in the init containers until the pod ends."""
+    """The container; it runs from its place in the init containers until the pod ends.
+
+    `shares_processes` is whether the pod's processes are shared for its sake.
+    """
     return _container(
         values.sidecar,
         values.report,
         interval_seconds=interval_seconds,
+        marked=shares_processes and not facts.share_process_namespace,
         probed=not _port_is_taken(facts),
     )
 
 
 @lru_cache(maxsize=16)
 def _container(
-    sidecar: SidecarValues, report: ReportValues, *, interval_seconds: int, probed: bool
+    sidecar: SidecarValues,
+    report: ReportValues,
+    *,
+    interval_seconds: int,
+    marked: bool,
+    probed: bool,
 ) -> Mapping[str, Any]:
     env = [
         _field("GPUMEM_POD_NAME", "metadata.name"),
@@ -39,6 +48,9 @@ def _container(
         env.append({"name": names.REPORT_URL_ENV, "value": report.url})
     if report.ca:
         env.append({"name": names.REPORT_CA_ENV, "value": report.ca})
+    if marked:
+        # When the pod is created again under another policy, its author did not ask for it.
+        env.append({"name": names.INJECTED_ENV, "value": names.SHARED_PROCESSES_MARK})
     toolkit = sidecar.toolkit_nvml == "Enabled"
     if toolkit:
         # NVML, and not the library that programs compute with.

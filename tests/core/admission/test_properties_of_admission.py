@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from builders import Raw, applied, around, containers_of
 from core.admission.properties import VALUES, Records, thorough
@@ -28,6 +29,7 @@ from gpumem_operator.admission.decider import decide
 from gpumem_operator.admission.review import review_pod
 from gpumem_operator.api.pods import gather, is_gpu_pod
 from gpumem_operator.api.records import PolicyRecord
+from gpumem_operator.api.values import Values
 
 _DOCUMENTED = re.compile(
     r"/metadata/(labels|annotations)(/gpumemory\.dev~1(managed|policy|policy-hash|summary|node-affinity))?"
@@ -36,9 +38,13 @@ _DOCUMENTED = re.compile(
 )
 
 
-def stored(raw: Raw, records: Records) -> Raw:
+FILLING = Values.model_validate({"scheduling": {"fillResource": "Enabled"}})
+charts = st.sampled_from([VALUES, FILLING])
+
+
+def stored(raw: Raw, records: Records, values: Values = VALUES) -> Raw:
     """The pod after admission; pods that are refused are left out of the property."""
-    verdict = review_pod(raw, around(*records), VALUES)
+    verdict = review_pod(raw, around(*records), values)
     assume(verdict.refusal is None)
     return applied(raw, verdict)
 
@@ -103,19 +109,18 @@ def test_without_policy_and_tenant_no_pod_is_changed(raw: Raw) -> None:
 
 
 @thorough
-@given(pods(usual=True), policies("a"), policies("b"))
+@given(pods(usual=True), policies("a"), policies("b"), charts, charts)
 def test_created_again_under_another_policy_it_is_as_if_it_had_been_created_there(
-    raw: Raw, first: PolicyRecord, second: PolicyRecord
+    raw: Raw, first: PolicyRecord, second: PolicyRecord, before: Values, now: Values
 ) -> None:
     """Apart from values of the author that the first policy replaced or merged."""
-    again = stored(stored(raw, [first]), [second])
-    fresh = stored(raw, [second])
+    again = stored(stored(raw, [first], before), [second], now)
+    fresh = stored(raw, [second], now)
     assert _comparable(again, raw) == _comparable(fresh, raw)
 
 
 def _comparable(pod: Raw, author: Raw) -> Any:
     pod = copy.deepcopy(pod)
-    pod["spec"].pop("shareProcessNamespace", None)
     for name, one in containers_of(pod).items():
         theirs = {e["name"] for e in containers_of(author).get(name, {}).get("env") or ()}
         lost = {*CAPS, *ALLOCATOR, *SETTINGS, *DRIVER} & theirs
@@ -183,8 +188,9 @@ def test_the_author_s_containers_keep_what_is_not_ours(raw: Raw, records: Record
 
 def _without_pretence(one: Raw, *, listed: bool) -> tuple[list[Raw], list[Raw]]:
     """Variables and mounts, without those that only we may have, or that were called ours."""
-    taken = {names.PYTHON_PATH_ENV, *ALLOCATOR, *CAPS}
-    entries = one.get("env") or []
+    taken = {names.PYTHON_PATH_ENV, names.VISIBLE_DEVICES_ENV, *ALLOCATOR, *CAPS}
+    hidden = {"name": names.VISIBLE_DEVICES_ENV, "value": "void"} if one.get("envFrom") else None
+    entries = [entry for entry in one.get("env") or [] if entry != hidden]
     return (
         [
             entry
@@ -234,7 +240,8 @@ def test_whatever_the_author_wrote_the_frozen_values_are_ours(raw: Raw, records:
         entries = [e for e in one.get("env") or () if e["name"].startswith(names.ENV_PREFIX)]
         assert not any(e.get("value") in ("1", "x", "$(A)", "A") for e in entries if _frozen(e))
         if not is_gpu_pod({"spec": {"containers": [one]}}, names.MEMORY_RESOURCE):
-            assert entries == [] or name in names.OUR_CONTAINERS
+            hidden = [{"name": names.INJECTED_ENV, "value": names.VISIBLE_DEVICES_ENV}]
+            assert entries in ([], hidden) or name in names.OUR_CONTAINERS
 
 
 def _frozen(entry: Raw) -> bool:
