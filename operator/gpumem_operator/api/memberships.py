@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from gpumem_operator import names
 from gpumem_operator.api.records import NamespaceRecord, TenantRecord, tenants_of
 
 
@@ -14,6 +15,12 @@ class Memberships:
     """Tenants by the name of each namespace that has any, in name order."""
     by_tenant: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of namespaces by the name of each tenant, in name order."""
+    isolated: frozenset[str] = frozenset()
+    """Namespaces in which containers that ask for no GPU get none."""
+
+    def not_isolated(self, tenant: str) -> tuple[str, ...]:
+        """The tenant's namespaces that are not, in name order."""
+        return tuple(n for n in self.by_tenant.get(tenant, ()) if n not in self.isolated)
 
     def shared(self, tenant: str) -> Mapping[str, tuple[str, ...]]:
         """The tenant's namespaces that others have too, with the names of these."""
@@ -34,9 +41,13 @@ def memberships(
     readable = tuple(tenant for tenant in tenants if tenant.spec is not None)
     by_tenant: dict[str, list[str]] = {tenant.name: [] for tenant in readable}
     by_namespace = {}
+    isolated = set()
     for namespace in sorted(namespaces, key=lambda record: record.name):
         if chosen := tenants_of(namespace, readable):
             by_namespace[namespace.name] = chosen
+        if namespace.labels.get(names.ISOLATE_LABEL) == "true":
+            isolated.add(namespace.name)
         for tenant in chosen:
             by_tenant[tenant.name].append(namespace.name)
-    return Memberships(by_namespace, {name: tuple(found) for name, found in by_tenant.items()})
+    places = {name: tuple(found) for name, found in by_tenant.items()}
+    return Memberships(by_namespace, places, frozenset(isolated))

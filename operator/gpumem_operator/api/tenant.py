@@ -96,7 +96,7 @@ class TenantStatus(Model):
     observed_generation: int | None = None
     """Generation of the spec that this status describes."""
     conditions: Conditions = []
-    """Ready, WithinQuota, UsingMoreThanCharged."""
+    """Ready, WithinQuota, UsingMoreThanCharged, NamespacesNotIsolated."""
     epoch: int | None = None
     """Raised by each new leader; a writer that reads a higher one than its own stops."""
     charged_bytes: int | None = None

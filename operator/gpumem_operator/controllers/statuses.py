@@ -148,6 +148,7 @@ class StatusWorker:
             current=entry.status,
             now=timestamp(self._now()),
             shared=self._cache.memberships.shared(record.name),
+            not_isolated=self._cache.memberships.not_isolated(record.name),
         )
         key: Key = ("", record.name)
         row = self._cache.tenants.get(key)

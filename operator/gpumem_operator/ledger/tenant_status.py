@@ -10,6 +10,7 @@ from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.transitions import Finding, renew_conditions
 from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.not_isolated import namespaces_not_isolated
 from gpumem_operator.ledger.use_above_charge import pods_over_charge, using_more_than_charged
 
 TOP_PODS: Final = 10
@@ -27,9 +28,11 @@ def tenant_status(
     current: Mapping[str, Any],
     now: str,
     shared: Shared = _NOTHING_SHARED,
+    not_isolated: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """The fields of the status that follow from charges, as a raw object.
 
+    `not_isolated` are the tenant's namespaces in which GPUs can be taken without asking for them.
     `current` is the stored status; it is equal in these fields when nothing has to be written. None
     takes a field away. `now` is RFC 3339 in UTC.
     """
@@ -40,6 +43,7 @@ def tenant_status(
         _ready(tenant, shared),
         _within_quota(tenant, pods),
         _use_covered(tenant, pods, over),
+        _isolation(tenant, not_isolated),
     ]
     return {
         "observedGeneration": tenant.generation,
@@ -124,24 +128,24 @@ def _more(number: int) -> str:
 def _use_covered(
     tenant: TenantRecord, pods: tuple[ChargedPod, ...], over: list[dict[str, Any]]
 ) -> Finding:
-    if tenant.spec is not None:
-        return using_more_than_charged(pods, over)
-    return Finding(
-        conditions.USING_MORE_THAN_CHARGED,
-        "Unknown",
-        conditions.INVALID_SPEC,
-        "The stored spec can not be read.",
-    )
+    if tenant.spec is None:
+        return _unreadable(conditions.USING_MORE_THAN_CHARGED)
+    return using_more_than_charged(pods, over)
+
+
+def _isolation(tenant: TenantRecord, not_isolated: tuple[str, ...]) -> Finding:
+    if tenant.spec is None:
+        return _unreadable(conditions.NAMESPACES_NOT_ISOLATED)
+    return namespaces_not_isolated(not_isolated)
+
+
+def _unreadable(kind: str) -> Finding:
+    return Finding(kind, "Unknown", conditions.INVALID_SPEC, "The stored spec can not be read.")
 
 
 def _within_quota(tenant: TenantRecord, pods: tuple[ChargedPod, ...]) -> Finding:
     if tenant.spec is None:
-        return Finding(
-            conditions.WITHIN_QUOTA,
-            "Unknown",
-            conditions.INVALID_SPEC,
-            "The stored spec can not be read.",
-        )
+        return _unreadable(conditions.WITHIN_QUOTA)
     limit = tenant.spec.quota.limit_bytes
     charged = add_bytes(pod.charged_bytes or 0 for pod in pods)
     if charged > limit:
