@@ -10,7 +10,7 @@ from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.usage import UsageBoard
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
-from gpumem_operator.kube.api import NotFound
+from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import CONFIG_MAPS, NODES
 from gpumem_operator.ledger.node_enforcers import (
     FIELD_MANAGER,

@@ -83,6 +83,23 @@ def test_a_lower_limit_under_a_real_seal_is_not_believed() -> None:
     assert charge(after) == 80 * GIB
 
 
+def test_another_source_under_a_real_seal_is_not_believed() -> None:
+    after = stored(pod(container()))
+    for entry in after["spec"]["containers"][0]["env"]:
+        if entry["name"] == names.LIMIT_SOURCE_ENV:
+            entry["value"] = "Annotation"
+
+    assert charge(after) == 80 * GIB
+
+
+def test_nothing_of_a_declaration_that_does_not_hold_is_left() -> None:
+    after = stored(pod(container()), namespace="other")
+
+    left = {entry["name"] for entry in SEAL.verified(after)["spec"]["containers"][0]["env"]}
+
+    assert not left & {names.LIMIT_SOURCE_ENV, names.LIMIT_BYTES_ENV, names.SEAL_ENV}
+
+
 def test_a_seal_is_worth_nothing_in_another_namespace_container_or_cluster() -> None:
     after = stored(pod(container()))
     renamed = copy.deepcopy(after)
