@@ -144,6 +144,25 @@ def test_a_tenant(shared: Installation, attempt: list[str], complaint: str) -> N
     assert "Next step" in answer
 
 
+@pytest.mark.parametrize(
+    ("label", "complaint"),
+    [
+        pytest.param({"team": "other"}, "GPUMemoryTenant research finds", id="the tenant's"),
+        pytest.param({names.IGNORE_LABEL: "true"}, "may not change", id="ours"),
+    ],
+)
+def test_no_label_changes_by_way_of_finalizers(
+    shared: Installation, label: dict[str, str], complaint: str
+) -> None:
+    stored = json.loads(shared.cluster.kubectl("get", "namespace", SPACE, "-o", "json").stdout)
+    stored["metadata"]["labels"] |= label
+    path = f"/api/v1/namespaces/{SPACE}/finalize"
+
+    answer = Actor(shared, TENANT).does("replace", "--raw", path, "-f", "-", input=stored)
+
+    assert complaint in answer
+
+
 def test_nobody_founds_a_namespace_at_another_tenants_expense(shared: Installation) -> None:
     tenant = Actor(shared, TENANT)
     new = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research-2"}}
