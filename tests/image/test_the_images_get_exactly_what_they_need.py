@@ -53,3 +53,14 @@ def test_both_images_run_as_nobody_and_name_no_registry() -> None:
     bases = [line.split()[1] for line in instructions if line.startswith("FROM")]
     assert set(bases) == {"${BASE}"}
     assert "://" not in "\n".join(instructions)
+
+
+def test_modules_are_compiled_before_nobody_may_write_them() -> None:
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    for target in ("operator", "sidecar"):
+        _, _, stage = text.partition(f"AS {target}\n")
+        compiling, _, running = stage.partition("PYTHONDONTWRITEBYTECODE=1")
+        [modules] = re.findall(r'RUN .*-c "import ([^"]+)"', compiling)
+        assert {name.partition(".")[0] for name in modules.split(", ")} >= {f"gpumem_{target}"}
+        assert "USER" not in compiling
+        assert "USER 65532" in running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -20,6 +21,7 @@ from node.workload import (
     create_library,
     describe,
     execute,
+    execution,
     logs_of,
     restricted_pod_spec,
     run_pod,
@@ -74,6 +76,25 @@ def test_a_gpu_pod_runs_with_shim_and_sidecar_under_the_restricted_standard(team
     assert states["gpumem-shim"]["state"]["terminated"]["exitCode"] == 0
     assert {states[name]["ready"] for name in ("gpumem-sidecar", "main")} == {True}
     assert f"GPUMEM_LIMIT_BYTES={8 * 1024 * MIB}" in execute(team, "train", "env")
+
+
+def test_a_start_compiles_nothing(operator_in_pods: Node, team: Team) -> None:
+    run_pod(team, "train", restricted_pod_spec(WAITS))
+    verbose = ["python", "-v", "-c"]
+    sidecar = "import gpumem_sidecar.__main__, gpumem_sidecar.channel, gpumem_shim.__main__"
+    webhook = ["exec", "deployment/gpu-memory-operator-webhook", "-n", NAMESPACE, "--"]
+
+    told = [
+        execution(team, "train", *verbose, sidecar, container="gpumem-sidecar"),
+        operator_in_pods.cluster.kubectl(
+            *webhook, *verbose, "import gpumem_operator.webhook.process"
+        ),
+    ]
+
+    for result in told:
+        origins = re.findall(r"^# code object from '(.+)'$", result.stderr, re.MULTILINE)
+        assert [one for one in origins if one.endswith(".py")] == []
+        assert len(origins) > 50
 
 
 def test_an_imported_framework_leaves_its_state_for_the_sidecar(team: Team) -> None:
