@@ -17,7 +17,7 @@ from devcluster.packagepath import python_path
 from devcluster.ports import HeldPort
 
 SOURCES = Path(__file__).parent.parent / "operator"
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 """The usual is a second or two; a busy CI machine may take its time."""
 TERMINATE_SECONDS = 10.0
 PROBE_SECONDS = 0.05

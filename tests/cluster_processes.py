@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-DEADLINE_SECONDS = 60.0
+from patience import PATIENCE_SECONDS
+
 REPOSITORY = Path(__file__).parents[1]
 
 
@@ -55,7 +56,7 @@ class Processes:
         return all(select.select([pidfd], [], [], 0)[0] for pidfd in self._pidfds)
 
     def wait_until_gone(self) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         for pidfd in self._pidfds:
             left = max(0.0, deadline - time.monotonic())
             assert select.select([pidfd], [], [], left)[0], "a process is still there"

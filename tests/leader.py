@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from devcluster.pki import Authority
-
-PATIENCE_SECONDS = 20.0
+from patience import PATIENCE_SECONDS
 
 
 class Said(NamedTuple):

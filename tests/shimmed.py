@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from patience import PATIENCE_SECONDS
+
 SIDECAR = Path(__file__).parents[1] / "sidecar"
 OLDEST = (3, 8)
 
@@ -59,7 +61,7 @@ class Shimmed:
             env=self.variables(path or f"{self.shim}:{self.library}"),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
         )
 
     def variables(self, path: str) -> Mapping[str, str]:

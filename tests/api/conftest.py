@@ -10,6 +10,7 @@ import pytest
 from devcluster import Cluster
 from gpumem_operator.api.crd import KINDS
 from gpumem_operator.cli.generate import REPOSITORY
+from patience import WAIT
 
 CRDS = REPOSITORY / "crds"
 EXAMPLES = sorted((REPOSITORY / "examples" / "policies").glob("*.yaml"))
@@ -30,7 +31,7 @@ def api_server(cluster: Cluster) -> Iterator[Cluster]:
     if ours:
         applied = cluster.kubectl("apply", "-f", CRDS)
         assert applied.stderr == "", "the API server warns about a definition"
-        cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", CRDS)
+        cluster.kubectl("wait", "--for=condition=Established", WAIT, "-f", CRDS)
     yield cluster
     if ours:
         cluster.kubectl("delete", "-f", CRDS)

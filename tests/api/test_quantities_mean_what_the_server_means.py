@@ -16,6 +16,7 @@ from devcluster import Cluster
 from gpumem_operator.api.model import LONGEST_QUANTITY
 from gpumem_operator.api.quantity import QuantityError, parse_bytes
 from gpumem_operator.api.quantity_rules import QUANTITY_SCHEMA
+from patience import WAIT
 
 pytestmark = pytest.mark.cluster
 
@@ -80,7 +81,7 @@ def definition() -> dict[str, Any]:
 def probe(cluster: Cluster) -> Iterator[Cluster]:
     text = json.dumps(definition())
     cluster.kubectl("create", "-f", "-", input=text)
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", "-", input=text)
+    cluster.kubectl("wait", "--for=condition=Established", WAIT, "-f", "-", input=text)
     yield cluster
     cluster.kubectl("delete", "-f", "-", input=text)
 

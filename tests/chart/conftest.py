@@ -11,6 +11,7 @@ import pytest
 from chart.actors import BARE_POD, CONTROLLER, PLATFORM, POD, POLICY, RIGHTS, TENANT, Actor
 from devcluster import Cluster
 from devcluster.installation import Installation
+from patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="package")
@@ -30,7 +31,7 @@ def guarded(bare: Installation) -> Installation:
     for pod in (POD, BARE_POD):
         kubectl("create", "-n", "tenant", "-f", "-", input=json.dumps(pod))
     # Guards are in force about a second after they were made; this one stands for all.
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     dry_run = ["create", "-n", "tenant", "--dry-run=server", "-f", "-"]
     while not Actor(bare, TENANT).does(*dry_run, input=POLICY):
         assert time.monotonic() < deadline, "the guards are not in force"

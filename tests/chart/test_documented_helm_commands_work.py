@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from devcluster import Cluster
+from patience import WAIT
 
 pytestmark = pytest.mark.cluster
 
@@ -62,7 +63,7 @@ def test_pods_of_the_release_would_be_let_in_by_the_restricted_standard() -> Non
         for deployment in cluster.kubectl("get", *manifests, "-o", "name").stdout.split():
             what = "jsonpath={.status.conditions[?(@.type=='ReplicaFailure')].message}"
             cluster.kubectl(
-                *("wait", deployment, "-n", "gpumem-system", "--timeout=60s"),
+                *("wait", deployment, "-n", "gpumem-system", WAIT),
                 "--for=jsonpath={.status.unavailableReplicas}",
             )
             failed = cluster.kubectl("get", deployment, "-n", "gpumem-system", "-o", what)

@@ -16,6 +16,7 @@ import pytest
 from devcluster.installation import Installation
 from gpumem_operator import names
 from gpumem_operator.api.pods import is_gpu_pod
+from patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.cluster
 
@@ -130,7 +131,7 @@ def wait_until_called(
     installation: Installation, raw: dict[str, Any], hook: str, *, namespace: str = "default"
 ) -> None:
     """After a change: the API server sees it a moment later than its writer, and tells nobody."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while (found := called(installation, raw, namespace=namespace)) != hook:
         assert time.monotonic() < deadline, f"{found!r} is called and not {hook!r}"
 

@@ -10,6 +10,7 @@ import pytest
 from chart.actors import POD, POLICY, TENANT, WEBHOOK, Actor
 from devcluster.installation import Installation
 from gpumem_operator import names
+from patience import PATIENCE_SECONDS, WAIT
 
 pytestmark = pytest.mark.cluster
 
@@ -40,7 +41,7 @@ def test_a_namespace_takes_its_policies_along(guarded: Installation) -> None:
     kubectl("create", "namespace", "doomed")
     kubectl("create", "-n", "doomed", "-f", "-", input=json.dumps(POLICY))
 
-    kubectl("delete", "namespace", "doomed", "--timeout=60s")
+    kubectl("delete", "namespace", "doomed", WAIT)
 
 
 # Pods
@@ -183,7 +184,7 @@ def test_another_break_glass_group_takes_the_place_of_the_default(guarded: Insta
     assert passes("firefighters")
     guarded.upgrade({"guard": {"breakGlassGroups": ["firefighters"]}})
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while passes("others"):
             assert time.monotonic() < deadline, "system:masters is still exempt"
         assert passes("firefighters")

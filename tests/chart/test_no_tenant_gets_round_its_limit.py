@@ -12,6 +12,7 @@ import pytest
 from chart.actors import CONTROLLER, TENANT, Actor
 from devcluster.installation import Installation
 from gpumem_operator import names
+from patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.cluster
 
@@ -80,7 +81,7 @@ def shared(guarded: Installation) -> Iterator[Installation]:
     kubectl("label", "namespace", SPACE, f"{names.IGNORE_LABEL}-")
     # The guard of a tenant's labels is in force when the API server has seen the tenant.
     attempt = [*("label", "namespace", SPACE, "team=other", "--overwrite"), "--dry-run=server"]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not Actor(guarded, TENANT).does(*attempt):
         assert time.monotonic() < deadline, "the guard of tenants' labels is not in force"
     yield guarded
@@ -209,7 +210,7 @@ def test_who_else_runs_pods_is_a_value_of_the_chart(shared: Installation) -> Non
 
     shared.upgrade({"guard": {"podRunnerGroups": ["virtual-kubelets"]}})
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while Actor(shared, "virtual").does(*dry_run, *virtual):
             assert time.monotonic() < deadline, "the group is still refused"
     finally:

@@ -8,12 +8,13 @@ import time
 import pytest
 
 from devcluster.installation import Installation
+from patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.cluster
 
 
 def test_no_policy_has_a_warning(bare: Installation) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not all(found := checked(bare).values()):
         assert time.monotonic() < deadline, "not every policy was checked"
 

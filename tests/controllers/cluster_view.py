@@ -13,8 +13,8 @@ from devcluster import Cluster
 from devcluster.installation import NAMESPACE, RELEASE
 from gpumem_operator import names
 from gpumem_operator.api.seal import Seal
+from patience import PATIENCE_SECONDS, WAIT
 
-WAIT = "--timeout=60s"
 T = TypeVar("T")
 
 
@@ -73,9 +73,9 @@ class View:
 
     def until(self, look: Callable[[], T | None]) -> T:
         """What `look` finds, once it finds something; for what kubectl can not wait for."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not (found := look()):
-            assert time.monotonic() < deadline, "waited for 60 s"
+            assert time.monotonic() < deadline, f"waited for {PATIENCE_SECONDS:.0f} s"
             time.sleep(0.2)
         return found
 

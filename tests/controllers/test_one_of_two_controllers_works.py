@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster_processes import DEADLINE_SECONDS
 from controllers.cluster_view import View
 from controllers.stored import policy
 from devcluster.installation import Installation
 from devcluster.roleprocess import SOURCES
+from patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.cluster
 
@@ -34,7 +34,7 @@ def leaders(controllers: Installation) -> list[int]:
 
 
 def wait_for_leaders(controllers: Installation, wanted: list[list[int]]) -> list[int]:
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while (found := leaders(controllers)) not in wanted:
         assert time.monotonic() < deadline, found
         time.sleep(0.1)
@@ -90,7 +90,7 @@ def test_a_process_that_lost_its_lease_ends_with_an_error(
         try:
             view.until(lambda: view.try_kubectl("get", "lease", "contested").returncode == 0)
             view.patch("lease/contested", {"spec": {"holderIdentity": "thief"}})
-            _, log = process.communicate(timeout=DEADLINE_SECONDS)
+            _, log = process.communicate(timeout=PATIENCE_SECONDS)
         finally:
             process.kill()
     assert process.returncode == 1

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster_processes import DEADLINE_SECONDS
 from demo.running import starting_demo
 from devcluster.registry import records
+from patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.cluster
 
@@ -29,7 +29,7 @@ def test_ctrl_c_ends_all_and_says_so(sign: str, options: list[str], tmp_path: Pa
     with starting_demo(tmp_path, *options) as demo:
         await_file(tmp_path, f"gpumem-demo-*/{sign}")
         demo.send_signal(signal.SIGINT)
-        said, errors = demo.communicate(timeout=DEADLINE_SECONDS)
+        said, errors = demo.communicate(timeout=PATIENCE_SECONDS)
     assert (demo.returncode, said) == (130, "")
     assert errors.splitlines()[-1] == "devcluster: ending the cluster"
     assert "Traceback" not in errors
@@ -40,7 +40,7 @@ def test_the_cluster_of_a_killed_demo_ends_by_itself(tmp_path: Path) -> None:
     with starting_demo(tmp_path, "--keep") as demo:
         await_file(tmp_path, "gpumem-demo-*/cluster/logs/kube-apiserver.log")
         demo.kill()
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while list(tmp_path.iterdir()) and time.monotonic() < deadline:
             time.sleep(0.1)
     assert_nothing_is_left(tmp_path)
@@ -60,7 +60,7 @@ def test_a_reader_who_has_seen_enough_ends_it_quietly(tmp_path: Path) -> None:
 
 
 def await_file(folder: Path, pattern: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not list(folder.glob(pattern)):
         assert time.monotonic() < deadline, f"there is no {pattern}"
         time.sleep(0.01)

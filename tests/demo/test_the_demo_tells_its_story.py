@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster_processes import DEADLINE_SECONDS, Processes
+from cluster_processes import Processes
 from demo.running import ROOT, devcluster, run_demo
 from devcluster.registry import find_record
 from devcluster.sandbox import why_not
+from patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.cluster
 
@@ -87,7 +88,7 @@ def wait_until_the_scheduler_counts_defaults(kubectl: str, environment: dict[str
     container = {"name": "main", "image": "none", "resources": {"limits": limits}}
     metadata = {"name": "undeclared", "namespace": "research"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     stored = ""
     while '"nvidia.com/memory": "8Gi"' not in stored:
         assert time.monotonic() < deadline, stored

@@ -13,6 +13,7 @@ import pytest
 
 from cluster_processes import caller, printed_kubeconfig, write_script
 from devcluster import Cluster, ClusterError
+from patience import WAIT
 
 pytestmark = pytest.mark.cluster
 
@@ -53,7 +54,7 @@ def test_the_default_service_account_exists_at_once_so_that_pods_are_taken(
 def test_a_pod_without_a_node_to_go_to_is_seen_by_the_scheduler(cluster: Cluster) -> None:
     cluster.kubectl("run", "homeless", "--image=nothing")
 
-    cluster.kubectl("wait", "pod/homeless", "--for=condition=PodScheduled=false", "--timeout=30s")
+    cluster.kubectl("wait", "pod/homeless", "--for=condition=PodScheduled=false", WAIT)
 
     cluster.kubectl("delete", "pod", "homeless", "--now")
 

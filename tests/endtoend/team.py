@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 from devcluster import Cluster
+from patience import PATIENCE_SECONDS
 
-DEADLINE_SECONDS = 60.0
 PAUSE_SECONDS = 0.1
 
 
@@ -41,7 +41,7 @@ class Team:
 
     def until(self, *arguments: str, until: str, input: str | None = None) -> None:
         """Ask until the answer contains a text: the operator works on its own time."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while until not in (answer := self.kubectl(*arguments, input=input)):
             assert time.monotonic() < deadline, f"{until!r} is not in {answer!r}"
             time.sleep(PAUSE_SECONDS)

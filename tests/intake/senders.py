@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from devcluster.installation import Installation
 from gpumem_operator import names
+from patience import PATIENCE_SECONDS
 from report_builders import Raw
 
 NODE = "gpu-1"
@@ -154,7 +155,9 @@ class Cast:
         own = {"Authorization": f"Bearer {token}"} if token else {}
         context = ssl.create_default_context(cadata=self.ca)
         port = self.leader_port()
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=PATIENCE_SECONDS, context=context
+        )
         try:
             connection.request(method, path, body, {**own, **(headers or {})})
             answer = connection.getresponse()
@@ -194,7 +197,7 @@ class Cast:
 
     def until(self, look: Callable[[], T | None]) -> T:
         """What `look` finds, once it finds something."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not (found := look()):
             assert time.monotonic() < deadline, "waited for 60 s"
             time.sleep(0.2)

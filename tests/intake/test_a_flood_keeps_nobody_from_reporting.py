@@ -11,6 +11,7 @@ import pytest
 from bench.cost import rss_mib
 from flood import silent_connections
 from intake.senders import Cast
+from patience import PATIENCE_SECONDS
 from report_builders import GIB, Raw, process, raw_report
 
 pytestmark = pytest.mark.cluster
@@ -50,7 +51,7 @@ def test_probes_are_answered_while_their_port_is_flooded(cast: Cast) -> None:
     with silent_connections(int(url.rpartition(":")[2]), held=1000):
         began = time.monotonic()
         while True:
-            assert time.monotonic() - began < 30
+            assert time.monotonic() - began < PATIENCE_SECONDS
             try:
                 with urllib.request.urlopen(f"{url}/healthz", timeout=10) as answer:
                     assert answer.status == 200

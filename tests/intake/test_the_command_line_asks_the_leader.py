@@ -10,6 +10,7 @@ import pytest
 from gpumem_operator import names
 from intake.people import Person, gpumem
 from intake.senders import NODE, POLICY, Cast
+from patience import WAIT
 from report_builders import GIB, GPU, gpu, process, raw_report
 
 pytestmark = pytest.mark.cluster
@@ -119,7 +120,7 @@ def test_a_namespace_in_two_tenants_is_told_in_both(cast: Cast, reader: Person) 
         ready = '.status.conditions[?(@.type=="Ready")].reason'
         for tenant in (name, other):
             until = f"--for=jsonpath={{{ready}}}=SharedNamespaces"
-            cast.kubectl("wait", f"gpumemorytenant/{tenant}", until, "--timeout=60s")
+            cast.kubectl("wait", f"gpumemorytenant/{tenant}", until, WAIT)
         shown = reader.asks("tenants", other).stdout
         assert f"{name} is also in {name}: its pods are charged to each" in shown
     finally:

@@ -14,6 +14,7 @@ from devcluster.roleprocess import free_ports
 from devcluster.sandbox import child_of, inside, new_namespace
 from devcluster.simulated_driver import MIB, Driver, environment, numbered_device
 from intake.senders import AGENT_NODES, Cast
+from patience import PATIENCE_SECONDS
 from shimmed import SIDECAR
 from simulated_driver.node import Node, needs_namespaces
 
@@ -46,7 +47,7 @@ def running(
     finally:
         # Inside a PID namespace nsenter ends here, and the sidecar with the namespace.
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE_SECONDS)
 
 
 @needs_namespaces

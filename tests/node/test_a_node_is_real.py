@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from cluster_processes import DEADLINE_SECONDS
 from devcluster import Cluster, ClusterError
 from devcluster.node import Node
 from node.workload import run_pause
+from patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.cluster
 
@@ -46,6 +46,6 @@ def test_the_end_of_a_component_is_told_with_its_log() -> None:
 
 
 def check_until_it_fails(node: Node) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         node.check()

@@ -15,7 +15,6 @@ from node.workload import (
     COMPLAINT,
     MIB,
     MIB_PER_CARD,
-    WAIT,
     complaints_of_the_roles,
     container_states,
     create_library,
@@ -27,6 +26,7 @@ from node.workload import (
     run_pod,
     wait_until_measured,
 )
+from patience import WAIT
 
 pytestmark = pytest.mark.cluster
 

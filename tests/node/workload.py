@@ -15,6 +15,7 @@ from devcluster.installation import CHART, NAMESPACE
 from devcluster.node import Node
 from devcluster.node.containerd import PAUSE_IMAGE
 from endtoend.team import Team
+from patience import WAIT
 
 nvml_everywhere = pytest.mark.parametrize(
     "operator_in_pods", [True], indirect=True, ids=["NVML everywhere"]
@@ -30,7 +31,6 @@ REPLICAS = 4
 MIB_PER_CARD = 81920
 MIB = 2**20
 COMPLAINT = re.compile(r"\berror\b|traceback|\b40[13]\b|forbidden|unauthorized", re.IGNORECASE)
-WAIT = "--timeout=120s"
 
 FAKE_TORCH = "__version__ = '2.9.1'\n"
 """What the shim meets on the way to the real one: it looks at the import and the version."""
@@ -113,7 +113,7 @@ def run_pause(node: Node, name: str) -> None:
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
     }
     node.cluster.kubectl("create", "-f", "-", input=json.dumps(pod))
-    node.cluster.kubectl("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=60s")
+    node.cluster.kubectl("wait", f"pod/{name}", "--for=condition=Ready", WAIT)
 
 
 def describe(team: Team, what: str) -> str:

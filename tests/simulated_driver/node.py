@@ -21,6 +21,7 @@ from devcluster.simulated_driver import (
     numbered_device,
     write_driver,
 )
+from patience import PATIENCE_SECONDS
 
 HERE = Path(__file__).parent
 RESERVED = 615 * MIB
@@ -52,7 +53,7 @@ class Node:
             env=environment(self.folder) | {"PYTHONPATH": str(HERE)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
         )
 
     def observe(self, prefix: Sequence[str] = ()) -> Any:

@@ -18,6 +18,7 @@ from devcluster.simulated_driver import (
     write_driver,
     write_faults,
 )
+from patience import PATIENCE_SECONDS
 from simulated_driver.node import NO_INSTANCE, RESERVED, Node
 
 MEMORY = "nvmlDeviceGetMemoryInfo*"
@@ -157,7 +158,7 @@ def test_cards_that_come_and_go_are_counted_at_the_next_start(node: Node) -> Non
     assert caller.stdout is not None
     assert caller.stdout.readline() == "1\n"
     write_driver(node.folder, Driver((numbered_device(2), numbered_device(3))))
-    out, _ = caller.communicate("\n", timeout=20)
+    out, _ = caller.communicate("\n", timeout=PATIENCE_SECONDS)
     assert out.splitlines() == [
         "1 NVMLError_GpuIsLost NVMLError_InvalidArgument",
         "NVMLError_GpuIsLost",

@@ -13,6 +13,7 @@ import pytest
 from devcluster.failure import ClusterError
 from devcluster.simulated_driver import MIB, Allocation, Driver, build, environment, numbered_device
 from devcluster.simulated_driver.build import find_compiler
+from patience import PATIENCE_SECONDS
 from simulated_driver.node import Node
 
 
@@ -59,7 +60,9 @@ def test_the_end_of_its_input_leaves_it_holding(node: Node) -> None:
 
 def test_it_obeys_and_explains_what_it_does_not_understand(node: Node) -> None:
     held = start(node, "--gpu", "0", "--mib", "1")
-    out, errors = held.communicate("set 20\nmanaged 5\nwhat?\nset 30\nend\n", timeout=10)
+    out, errors = held.communicate(
+        "set 20\nmanaged 5\nwhat?\nset 30\nend\n", timeout=PATIENCE_SECONDS
+    )
     assert [line.split(",")[0] for line in out.splitlines()] == [
         "holding 1 MiB compute",
         "holding 20 MiB compute",
@@ -74,7 +77,7 @@ def test_growing_too_far_ends_it_as_out_of_memory(node: Node) -> None:
     node.use(Driver((numbered_device(0, total_mib=1615),)))
     held = start(node, "--gpu", "0", "--mib", "900", "--grow-mib-per-second", "500")
     before = time.monotonic()
-    _, errors = held.communicate(timeout=20)
+    _, errors = held.communicate(timeout=PATIENCE_SECONDS)
     assert held.returncode == 2
     assert "out of memory: asked for" in errors
     assert 0.1 < time.monotonic() - before < 5
@@ -101,7 +104,7 @@ def test_it_ends_after_its_time(node: Node) -> None:
 )
 def test_wrong_usage_is_answered_with_the_right_one(node: Node, arguments: list[str]) -> None:
     done = start(node, *arguments)
-    _, errors = done.communicate(timeout=10)
+    _, errors = done.communicate(timeout=PATIENCE_SECONDS)
     assert done.returncode == 64
     assert "usage: simulated-alloc --gpu UUID|INDEX --mib N" in errors
 
@@ -109,7 +112,7 @@ def test_wrong_usage_is_answered_with_the_right_one(node: Node, arguments: list[
 @pytest.mark.parametrize("gpu", ["1", "GPU-none", "-1", ""])
 def test_a_card_that_is_not_there_is_named(node: Node, gpu: str) -> None:
     done = start(node, "--gpu", gpu, "--mib", "1")
-    _, errors = done.communicate(timeout=10)
+    _, errors = done.communicate(timeout=PATIENCE_SECONDS)
     assert done.returncode == 69
     assert f"{gpu} is no card of this driver" in errors
 

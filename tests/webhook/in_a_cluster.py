@@ -10,8 +10,7 @@ from typing import Any
 from devcluster import Cluster
 from devcluster.installation import Installation
 from gpumem_operator import names
-
-DEADLINE_SECONDS = 60.0
+from patience import PATIENCE_SECONDS
 
 
 def default_account(cluster: Cluster, namespace: str) -> bool:
@@ -48,7 +47,7 @@ def is_handled(pod: Any) -> bool:
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < deadline, "it did not come about in time"
         time.sleep(0.05)

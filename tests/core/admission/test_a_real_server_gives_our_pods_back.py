@@ -28,6 +28,7 @@ from gpumem_operator import names
 from gpumem_operator.api.quantity import canonical
 from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.values import Values
+from patience import WAIT
 
 pytestmark = pytest.mark.cluster
 
@@ -39,7 +40,7 @@ def namespace(cluster: Cluster, name: str, **labels: str) -> None:
     metadata = {"name": name, "labels": labels}
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
     cluster.kubectl("create", "-f", "-", input=json.dumps(manifest))
-    cluster.kubectl("-n", name, "wait", "serviceaccount/default", "--for=create", "--timeout=30s")
+    cluster.kubectl("-n", name, "wait", "serviceaccount/default", "--for=create", WAIT)
 
 
 def dry_run(cluster: Cluster, raw: Raw, space: str) -> Raw:
