@@ -20,7 +20,7 @@ test: setup ## all tests; as root also those on a real node, whose programs are 
 	@$(PY) tests/frameworks/releases.py newest
 	@$(PY) -m pytest $(ARGS)
 
-test-frameworks: setup ## the shim with every pinned release of PyTorch and CuPy (12 GB on first use)
+test-frameworks: setup ## the shim with every pinned release of each framework (14 GB on first use)
 	@$(PY) tests/frameworks/releases.py all
 	@FRAMEWORKS=all $(PY) -m pytest tests/frameworks $(ARGS)
 

@@ -16,12 +16,20 @@ from pathlib import Path
 
 import pynvml
 
-from bench import real_gpu_cupy, real_gpu_torch, real_gpu_ways_round
+from bench import (
+    real_gpu_cupy,
+    real_gpu_jax,
+    real_gpu_tensorflow,
+    real_gpu_torch,
+    real_gpu_ways_round,
+)
 from bench.real_gpu_runs import Check, Container, container
 
 SUITES: dict[str, Callable[[Container], Iterator[Check]]] = {
     "torch": real_gpu_torch.checks,
     "cupy": real_gpu_cupy.checks,
+    "jax": real_gpu_jax.checks,
+    "tensorflow": real_gpu_tensorflow.checks,
     "ways round": real_gpu_ways_round.checks,
 }
 NEEDS = {"ways round": "torch"}

@@ -211,21 +211,30 @@ model = torch.nn.Sequential(*layers).cuda(); optimizer = torch.optim.SGD(model.p
 x = torch.randn(256, 1024, device="cuda")
 def step():
     optimizer.zero_grad(); model(x).square().mean().backward(); optimizer.step()
-for _ in range(200): step()
-torch.cuda.synchronize(); start = time.perf_counter()
-for _ in range(2000): step()
-torch.cuda.synchronize(); print(json.dumps(time.perf_counter() - start))
+def timed(steps):
+    torch.cuda.synchronize(); start = time.perf_counter()
+    for _ in range(steps): step()
+    torch.cuda.synchronize(); return (time.perf_counter() - start) / steps
+# The shim's thread looks often in the first two seconds, which are not what is asked about.
+timed(1500)
+print(json.dumps(sorted(timed(250) for _ in range(9))[4]))
 """
+PAIRS = 9
 
 
 def _speed(container: Container) -> Iterator[Check]:
-    """Interleaved, because the machine's clocks move."""
+    """Processes differ by some percent, and the machine's clocks move: the median of the ratios of
+    many pairs, in alternating order."""
     times: dict[bool, list[float]] = {True: [], False: []}
-    for _ in range(3):
-        for shim in (True, False):
+    for pair in range(PAIRS):
+        for shim in (True, False) if pair % 2 else (False, True):
             times[shim].append(container.run(TRAIN, shim=shim).value)
-    ratio = median(times[True]) / median(times[False])
-    seen = f"{ratio:.3f} ({median(times[True]) / 2:.3f} and {median(times[False]) / 2:.3f} ms)"
+    ratios = [one / other for one, other in zip(times[True], times[False], strict=True)]
+    ratio = median(ratios)
+    seen = (
+        f"{ratio:.3f} ({1000 * median(times[True]):.3f} and {1000 * median(times[False]):.3f} ms,"
+        f" ratios {min(ratios):.3f} to {max(ratios):.3f})"
+    )
     yield Check("torch, a training step with and without the shim", "<= 1.03", seen, ratio <= 1.03)
 
 

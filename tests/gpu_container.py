@@ -41,6 +41,17 @@ def _libcuda() -> Path:
     return folder
 
 
+def simulated_cards(folder: Path, gpus: int) -> dict[str, str]:
+    """Variables of a process that sees so many simulated cards, by NVML and by CUDA."""
+    state = create_state(folder / "driver", Driver(tuple(numbered_device(n) for n in range(gpus))))
+    driver = environment(state)
+    return {
+        **{name: driver[name] for name in driver if name.startswith("SIMULATED_")},
+        "LD_LIBRARY_PATH": f"{_libcuda()}:{driver['LD_LIBRARY_PATH']}",
+        "SIMULATED_GPUS": str(gpus),
+    }
+
+
 class GpuContainer(Shimmed):
     """`run` executes a program with `told()`, `refresh()` and `gpu` at hand; it prints JSON."""
 
@@ -54,14 +65,8 @@ class GpuContainer(Shimmed):
     ) -> None:
         super().__init__(folder, python)
         self.gpus = gpus
-        state = create_state(
-            folder / "driver", Driver(tuple(numbered_device(n) for n in range(gpus)))
-        )
-        driver = environment(state)
         self.environment = {
-            **{name: driver[name] for name in driver if name.startswith("SIMULATED_")},
-            "LD_LIBRARY_PATH": f"{_libcuda()}:{driver['LD_LIBRARY_PATH']}",
-            "SIMULATED_GPUS": str(gpus),
+            **simulated_cards(folder, gpus),
             "GPUMEM_LIMIT_BYTES": "" if limit is None else str(limit),
             "GPUMEM_CONTEXT_RESERVE_BYTES": str(GIB),
         }

@@ -1,7 +1,7 @@
 """The GPUs of this process as CUDA numbers them, and what the process holds on each.
 
-Nothing here starts CUDA: it is asked only after a framework has started it, because a process that
-has started it can not fork workers that use it. What a process holds is known to NVML alone.
+CUDA is asked only after a framework has started it, or where one is about to: a process that has
+started it can not fork workers that use it. What a process holds is known to NVML alone.
 """
 
 from __future__ import annotations
@@ -46,6 +46,13 @@ class Cards:
         self._cuda = _library("libcuda.so.1")
         self._nvml: _Nvml | None = None
         self._known: dict[int, Card] = {}
+
+    def start(self) -> int:
+        """Start the driver, which makes no context; how many GPUs it shows to this process."""
+        count = ctypes.c_int()
+        if self._cuda is None or self._cuda.cuInit(0):
+            return 0
+        return 0 if self._cuda.cuDeviceGetCount(ctypes.byref(count)) else count.value
 
     def card(self, ordinal: int) -> Card | None:
         """The GPU with this CUDA ordinal; None where its memory can not be read."""

@@ -11,7 +11,8 @@ import os
 from dataclasses import dataclass, field
 
 from gpumem_shim import frameworks, state
-from gpumem_shim.limits import Limits, Share, excess, limits_from, split
+from gpumem_shim.limits import Limits, excess, limits_from
+from gpumem_shim.sharing import User, share_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,19 +84,61 @@ class Process:
         thread.start(self)
         return told.caps.get(card.uuid) if card else None
 
-    def refresh(self) -> None:
-        """Measure, put the caps where they should be, and tell what changed."""
+    def lowered(self, name: str, ordinal: int, fraction: float) -> None:
+        """A framework that has one fraction for all GPUs took a lower one than it was given."""
+        card = self._card(ordinal)
+        if card is not None:
+            self.told.frameworks[name].caps[card.uuid] = int(fraction * card.total_bytes)
+            state.write(self.told)
+
+    def withdrew(self, name: str) -> None:
+        """A framework that was about to use GPUs could not start."""
+        with state.lock():
+            for users in self.using.values():
+                if name in users:
+                    users.remove(name)
+            self.uncapped(name, frameworks.NOT_STARTED)
+
+    def uncapped(self, name: str, reason: str) -> None:
+        """The caps of a framework do not hold; `reason` is one word."""
+        self.told.frameworks[name].caps = {}
+        self.told.frameworks[name].not_capped = reason
+        state.write(self.told)
+
+    def start_driver(self) -> int:
+        """For a framework that is about to do so itself; how many GPUs the process sees."""
+        return self._all_cards().start()
+
+    def refresh(self) -> bool:
+        """Measure, put the caps where they should be, and tell what changed; whether it did."""
         with state.lock():
             before = state.significant(self.told)
+            self._notice()
             for adapter in self.adapters.values():
-                for ordinal in adapter.in_use():
-                    if adapter.name not in self.using.get(ordinal, ()):
-                        self._started(adapter.name, ordinal)
                 self.told.frameworks[adapter.name].cap_hits = adapter.cap_hits
             for ordinal in self.using:
                 self._measure(ordinal)
-            if state.significant(self.told) != before:
+            changed = state.significant(self.told) != before
+            if changed:
                 state.write(self.told)
+            return changed
+
+    def notice(self) -> None:
+        """Cap what came into use without being announced; much cheaper than `refresh`."""
+        with state.lock():
+            if self._notice():
+                state.write(self.told)
+
+    def _notice(self) -> bool:
+        new = [
+            (adapter.name, ordinal)
+            for adapter in self.adapters.values()
+            for ordinal in adapter.in_use()
+            if adapter.name not in self.using.get(ordinal, ())
+        ]
+        for name, ordinal in new:
+            self._started(name, ordinal)
+        return bool(new)
 
     @property
     def watching(self) -> bool:
@@ -108,11 +151,12 @@ class Process:
         # One that is just being started would be waited for, and may wait for us.
         if card is None or self.cards is None or any(ordinal not in u.in_use() for u in users):
             return
-        held = [_held(adapter, ordinal) for adapter in users]
+        held = _held_by(users, ordinal)
         measured = self.cards.held_by_this_process(card)
-        outside = None
-        if measured is not None and None not in held:
-            outside = max(0, measured - sum(one or 0 for one in held))
+        outside = None if measured is None or held is None else max(0, measured - held)
+        if measured is not None and (outside or 0) > self.limits.reserve_bytes:
+            # What was allocated between the two looks is not outside: a cap is not lowered for it.
+            outside = max(0, measured - max(held or 0, _held_by(users, ordinal) or 0))
         self.told.gpus[card.uuid] = state.Held(measured, outside)
         if self.limits.obstacle is None:
             self._set_caps(ordinal, card, outside)
@@ -120,24 +164,17 @@ class Process:
     def _set_caps(self, ordinal: int, card: Card, outside: int | None) -> None:
         pool = self.limits.pool_bytes or 0
         pool = min(pool - excess(outside, self.limits.reserve_bytes), card.total_bytes)
-        # Twice where there are several: what is lowered may have grown until its new cap held, and
-        # only what it does not have then is free for the others.
-        passes = (True, False) if len(self.using[ordinal]) > 1 else (False,)
-        for only_lower in passes:
-            caps = split(pool, self._shares(ordinal, card))
-            for name, cap in caps.items():
-                now = self.told.frameworks[name].caps.get(card.uuid)
-                if not only_lower or (now is not None and cap < now):
-                    self._set_cap(name, ordinal, card, cap)
+        share_out(pool, [self._user(name, ordinal, card) for name in self.using[ordinal]])
 
-    def _shares(self, ordinal: int, card: Card) -> list[Share]:
-        shares = []
-        for name in self.using[ordinal]:
-            adapter = self.adapters[name]
-            cap = self.told.frameworks[name].caps.get(card.uuid)
-            fixed = None if adapter.resizable else cap
-            shares.append(Share(name, _held(adapter, ordinal) or 0, fixed))
-        return shares
+    def _user(self, name: str, ordinal: int, card: Card) -> User:
+        adapter, cap = self.adapters[name], self.told.frameworks[name].caps.get(card.uuid)
+        return User(
+            name,
+            held=lambda: _held(adapter, ordinal) or 0,
+            put=lambda cap: self._set_cap(name, ordinal, card, cap),
+            cap_bytes=cap,
+            is_fixed=not adapter.resizable and cap is not None,
+        )
 
     def _set_cap(self, name: str, ordinal: int, card: Card, cap: int) -> None:
         told = self.told.frameworks[name]
@@ -151,11 +188,14 @@ class Process:
             told.not_capped = frameworks.FAILED
 
     def _card(self, ordinal: int) -> Card | None:
+        return self._all_cards().card(ordinal)
+
+    def _all_cards(self) -> Cards:
         if self.cards is None:
             from gpumem_shim.cards import Cards
 
             self.cards = Cards()
-        return self.cards.card(ordinal)
+        return self.cards
 
     def forked(self) -> None:
         """In a child: it has the frameworks, and neither CUDA nor anything on a GPU."""
@@ -175,6 +215,12 @@ def _held(adapter: Adapter, ordinal: int) -> int | None:
     except Exception:
         # An allocator that keeps no count, or another release than we know.
         return None
+
+
+def _held_by(users: list[Adapter], ordinal: int) -> int | None:
+    """In all their allocators; None where one does not tell."""
+    held = [_held(adapter, ordinal) for adapter in users]
+    return None if None in held else sum(one or 0 for one in held)
 
 
 def _this_process() -> Process:

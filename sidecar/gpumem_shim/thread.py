@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from gpumem_shim.process import Process
 
 SECONDS = 1.0
+"""Between looks for an order, and at what changes."""
+LONGEST_SECONDS = 5.0
+"""Between looks at what does not change: a look takes the interpreter from the program."""
 FIRST_SECONDS = 0.1
 FIRST_ROUNDS = 20
 """The context, libraries and workspaces come in the first seconds."""
@@ -44,15 +47,34 @@ def is_ours() -> bool:
 def _run(process: Process, end: threading.Event) -> None:
     from gpumem_shim import reclaim
 
-    rounds = 0
-    while not end.wait(FIRST_SECONDS if rounds < FIRST_ROUNDS or process.watching else SECONDS):
+    rounds, wait, since = 0, FIRST_SECONDS, 0.0
+    while True:
+        period = FIRST_SECONDS if rounds < FIRST_ROUNDS or process.watching else SECONDS
+        if end.wait(period):
+            return
         rounds += 1
-        for work in (process.refresh, lambda: reclaim.answer(process)):
-            try:
-                work()
-            except Exception:
-                # The program has a framework that is not as we know it. It is told what is known.
-                continue
+        since += period
+        try:
+            if since < wait:
+                process.notice()
+            else:
+                since = 0.0
+                changed = process.refresh()
+                wait = _next_wait(wait, rounds=rounds, changed=changed)
+        except Exception:
+            # The program has a framework that is not as we know it. It is told what is known.
+            since = 0.0
+        try:
+            reclaim.answer(process)
+        except Exception:
+            continue
+
+
+def _next_wait(wait: float, *, rounds: int, changed: bool) -> float:
+    """Seconds until the next look at what is held."""
+    if rounds < FIRST_ROUNDS:
+        return FIRST_SECONDS
+    return SECONDS if changed else min(max(SECONDS, 2 * wait), LONGEST_SECONDS)
 
 
 def _stop(thread: threading.Thread, end: threading.Event) -> None:

@@ -20,12 +20,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(name, rows, ids=lambda row: row.version, indirect=True)
 
 
-def _installed(tmp_path: Path, release: Release) -> Installed:
+def _installed(tmp_path: Path, release: Release, *, cards: int = 0) -> Installed:
     try:
         release.installed()
     except NotInstalledError as reason:
         pytest.skip(str(reason))
-    return Installed(tmp_path, release)
+    return Installed(tmp_path, release, cards=cards)
 
 
 @pytest.fixture
@@ -36,3 +36,13 @@ def torch(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
 @pytest.fixture
 def cupy(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
     return _installed(tmp_path, request.param)
+
+
+@pytest.fixture
+def tensorflow(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
+    return _installed(tmp_path, request.param, cards=2)
+
+
+@pytest.fixture
+def jax(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
+    return _installed(tmp_path, request.param, cards=2)

@@ -1,4 +1,4 @@
-"""A container with the shim and one real framework, on a machine without a GPU."""
+"""A container with the shim and one real framework, with simulated cards or none."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from frameworks.releases import Release
+from gpu_container import simulated_cards
 from shimmed import Shimmed
 
 LONGEST_SECONDS = 300
@@ -17,10 +18,12 @@ LONGEST_SECONDS = 300
 class Installed(Shimmed):
     """`run` returns the JSON that a program printed last."""
 
-    def __init__(self, folder: Path, release: Release) -> None:
+    def __init__(self, folder: Path, release: Release, *, cards: int = 0) -> None:
         super().__init__(folder)
         self.release = release
         self.environment = {"GPUMEM_CONTEXT_RESERVE_BYTES": str(2**30)}
+        if cards:
+            self.environment |= simulated_cards(folder, cards)
 
     @property
     def version(self) -> tuple[int, int]:

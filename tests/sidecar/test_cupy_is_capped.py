@@ -104,6 +104,21 @@ def test_two_pools_share_one_cap(container: GpuContainer) -> None:
     assert framework(told[1])["capHits"] == 1
 
 
+def test_a_pool_at_its_limit_gets_at_once_what_the_others_do_not_hold(
+    container: GpuContainer,
+) -> None:
+    told = container.run(
+        "import cupy\n"
+        "cupy.allocate(100)\n"
+        "other = cupy.cuda.MemoryPool()\n"
+        "other.malloc(7000 * 2**20)\n"
+        "print(json.dumps(told()))\n"
+    )
+    [cap] = framework(told)["caps"]
+    assert cap["capBytes"] <= 7 * GIB
+    assert framework(told)["capHits"] == 0
+
+
 def test_no_pool_at_all_is_told(container: GpuContainer) -> None:
     told = container.run(
         "import cupy\n"
@@ -137,6 +152,17 @@ class TestBesideTorch:
         assert caps(both)["cupy"] == pytest.approx(512 * MIB + 5.5 * GIB / 2, abs=2 * MIB)
         assert caps(later)["torch"] > caps(both)["torch"]
         assert sum(caps(later).values()) <= 7 * GIB
+
+    def test_one_that_comes_to_a_full_pool_gets_nothing_of_the_others(
+        self, container: GpuContainer
+    ) -> None:
+        told = container.run(
+            "import torch, cupy\n"
+            "cupy.allocate(7 * 1024)\n"
+            "try: torch.allocate(16)\n"
+            "except torch.OutOfMemoryError: print(json.dumps(told()))\n"
+        )
+        assert sum(caps(told).values()) <= 7 * GIB + 1
 
     def test_what_nvml_sees_stays_inside_the_limit(self, container: GpuContainer) -> None:
         held = container.run(

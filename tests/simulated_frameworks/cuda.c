@@ -1,4 +1,4 @@
-/* A simulated libcuda.so.1 over the simulated libnvidia-ml.so.1: the four calls that the shim makes.
+/* A simulated libcuda.so.1 over the simulated libnvidia-ml.so.1: the calls that the shim makes.
  *
  * As the real one, it knows nothing before cuInit (CUDA_ERROR_NOT_INITIALIZED is 3). The simulated
  * frameworks call that when they "start CUDA".
@@ -36,6 +36,13 @@ static int handle_of(int ordinal, void **handle)
 {
     int (*by_index)(unsigned, void **) = call("nvmlDeviceGetHandleByIndex_v2");
     return by_index((unsigned)ordinal, handle);
+}
+
+int cuDeviceGetCount(int *count)
+{
+    const char *given = getenv("SIMULATED_GPUS");
+    *count = given ? atoi(given) : 1;
+    return started ? 0 : 3;
 }
 
 int cuDeviceGet(int *device, int ordinal)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ADAPTERS = {
     "torch": ("gpumem_shim.frameworks.torch", "Torch"),
     "cupy": ("gpumem_shim.frameworks.cupy", "CuPy"),
+    "tensorflow": ("gpumem_shim.frameworks.tensorflow", "TensorFlow"),
+    "jax": ("gpumem_shim.frameworks.jax", "Jax"),
 }
 
 NOT_STARTED = "NotStarted"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from contextlib import contextmanager, suppress
 
-from gpumem_shim import limits, thread
+from gpumem_shim import state, thread
 from gpumem_shim.frameworks import (
     ALLOCATOR_HAS_NO_CAP,
     NOT_STARTED,
@@ -20,6 +20,7 @@ from gpumem_shim.frameworks import (
     NotCapped,
 )
 from gpumem_shim.frameworks.captures import Captures
+from gpumem_shim.sharing import User, share_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class CuPy(Adapter):
         self.cupy: Any = module
         self.pools: weakref.WeakSet[Any] = weakref.WeakSet()
         self._captures = Captures()
+        self._caps: dict[int, int] = {}
+        """What all pools may hold together, by ordinal."""
 
     def arrange(self) -> str:
         """Put pools that know their cap in the place of CuPy's own; CUDA stays unused."""
@@ -103,20 +106,47 @@ class CuPy(Adapter):
         """Share it among the pools; the answer is what all of them may hold together."""
         if not self._is_ours(self.cupy.cuda.get_allocator()):
             raise NotCapped(ALLOCATOR_HAS_NO_CAP)
+        self._caps[ordinal] = cap_bytes
         with self._on(ordinal):
-            return sum(self._set_limits(ordinal, cap_bytes))
+            users = self._users(ordinal)
+            share_out(cap_bytes, users)
+            return sum(int(pool.get_limit()) for pool in self._used_on(ordinal))
 
-    def _set_limits(self, ordinal: int, cap_bytes: int) -> Iterator[int]:
+    def _used_on(self, ordinal: int) -> list[Any]:
         # One that was not used yet has no part, and the cap of the container's environment.
-        pools = {str(id(pool)): pool for pool in self.pools if ordinal in pool.used_on}
-        shares = [limits.Share(key, int(pool.total_bytes())) for key, pool in pools.items()]
-        for key, ours in limits.split(cap_bytes, shares).items():
-            pool = pools[key]
+        return [pool for pool in list(self.pools) if ordinal in pool.used_on]
+
+    def _users(self, ordinal: int) -> list[User]:
+        return [self._user(pool, ordinal) for pool in self._used_on(ordinal)]
+
+    def _user(self, pool: Any, ordinal: int) -> User:
+        def put(ours: int) -> None:
             theirs = pool.theirs.setdefault(ordinal, int(pool.get_limit()))
             cap = min(ours, theirs or ours)
             if int(pool.get_limit()) != cap:
                 pool.put_limit(cap)
-            yield cap
+
+        def held() -> int:
+            return int(pool.total_bytes())
+
+        return User(str(id(pool)), held, put, cap_bytes=int(pool.get_limit()) or None)
+
+    def favour(self, pool: Any) -> bool:
+        """Give a pool that came to its limit what the others do not hold; whether that is more."""
+        ordinal = int(self.cupy.cuda.runtime.getDevice())
+        with state.lock():
+            before = int(pool.get_limit())
+            others = [other for other in self._used_on(ordinal) if other is not pool]
+            if not others or ordinal not in self._caps:
+                return False
+            for other in others:
+                other.put_limit(min(int(other.get_limit()), max(1, int(other.total_bytes()))))
+            ours = self._caps[ordinal] - sum(
+                max(int(other.get_limit()), int(other.total_bytes())) for other in others
+            )
+            theirs = pool.theirs.get(ordinal, 0)
+            pool.put_limit(max(before, min(ours, theirs or ours)))
+            return int(pool.get_limit()) > before
 
     def bound(self, pool: Any) -> None:
         """After the program set a limit of a pool on the current GPU."""
@@ -169,6 +199,9 @@ def _capped(base: Any, adapter: CuPy) -> Any:
             try:
                 return base.malloc(self, size)
             except MemoryError:
+                with suppress(Exception):
+                    if adapter.favour(self):
+                        return base.malloc(self, size)
                 adapter.cap_hits = (adapter.cap_hits or 0) + 1
                 raise
 
