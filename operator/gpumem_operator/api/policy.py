@@ -152,8 +152,9 @@ class Injection(Model):
     its own win. Keep: its variables stay as they are. Override: ours replace them. A cap of the pod
     may always be lower than ours and never higher. Default: Merge."""
     shim: Enabling = "Enabled"
-    """Whether the start-up shim is put into GPU containers. It shall set the caps that no variable
-    can; this version's shim only writes down what it finds. Default: Enabled."""
+    """Whether the start-up shim is put into GPU containers. It caps the allocators of the
+    frameworks that it knows, and tells per GPU what it set, or why there is no cap.
+    Default: Enabled."""
     image_python_path: SearchPath = ""
     """What the images have in PYTHONPATH themselves: the shim's PYTHONPATH hides it, so it is
     appended. Default: empty."""
