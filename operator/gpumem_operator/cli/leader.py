@@ -1,17 +1,12 @@
-"""A cluster, and the leader in it that knows what is used: through the API server's own proxy.
+"""The leader of a cluster, which knows what is used: through the API server's own proxy.
 
 The proxy passes on nothing that says who asks. So a short-lived token of the reader's account goes
 along: whoever has the Role `<release>-reader` can make one, and nobody else is answered.
 """
 
-import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
-
-from kubernetes.aio import client, config
 
 from gpumem_operator import names
 from gpumem_operator.kube.api import Api
@@ -22,60 +17,12 @@ _TOKEN_SECONDS: Final = 600
 """The least that an API server gives."""
 
 
-class NoCluster(Exception):
-    """There is no usable kubeconfig; the text is for whoever called."""
-
-
 @dataclass(frozen=True)
 class Release:
     """Where the operator is installed."""
 
     namespace: str = "gpumem-system"
     name: str = "gpu-memory-operator"
-
-
-@asynccontextmanager
-async def cluster(kubeconfig: Path | None, context: str | None) -> AsyncIterator[Api]:
-    """The cluster of a kubeconfig; None: $KUBECONFIG or ~/.kube/config. Raises NoCluster."""
-    if not _found(kubeconfig):
-        raise NoCluster(f"no cluster can be asked: there is no kubeconfig at {_where(kubeconfig)}")
-    configuration = client.Configuration()
-    try:
-        await config.load_kube_config(  # type: ignore[no-untyped-call]
-            config_file=str(kubeconfig) if kubeconfig else None,
-            context=context,
-            client_configuration=configuration,
-        )
-    except (config.ConfigException, OSError) as error:
-        raise NoCluster(f"no cluster can be asked: {error}") from None
-    async with client.ApiClient(configuration) as connection:
-        yield Api(connection)
-
-
-def current_namespace(kubeconfig: Path | None, context: str | None) -> str:
-    """The namespace that kubectl would use; `default` where none is set."""
-    if not _found(kubeconfig):
-        return "default"
-    try:
-        contexts, current = config.list_kube_config_contexts(  # type: ignore[no-untyped-call]
-            config_file=str(kubeconfig) if kubeconfig else None
-        )
-    except (config.ConfigException, OSError):
-        return "default"
-    chosen = next((one for one in contexts if one["name"] == context), current)
-    namespace: str = chosen["context"].get("namespace") or "default"
-    return namespace
-
-
-def _where(kubeconfig: Path | None) -> str:
-    """Paths as kubectl takes them, with colons between."""
-    if kubeconfig is not None:
-        return str(kubeconfig)
-    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-
-
-def _found(kubeconfig: Path | None) -> bool:
-    return any(Path(path).is_file() for path in _where(kubeconfig).split(os.pathsep) if path)
 
 
 async def ask(

@@ -5,9 +5,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from gpumem_operator.cli.cluster import Access
 
 Kubeconfig = Annotated[
     Path | None,
@@ -16,6 +19,13 @@ Kubeconfig = Annotated[
 Context = Annotated[str | None, typer.Option("--context", help="Of the kubeconfig.")]
 Namespace = Annotated[
     str | None, typer.Option("-n", "--namespace", help="Default: that of the context.")
+]
+As = Annotated[
+    str | None, typer.Option("--as", metavar="USER", help="Ask as this user; you need the right.")
+]
+AsGroup = Annotated[
+    list[str] | None,
+    typer.Option("--as-group", metavar="GROUP", help="And as a member of it; may be repeated."),
 ]
 Watch = Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 5 s.")]
 ReleaseNamespace = Annotated[
@@ -47,21 +57,24 @@ def top(
     output: Annotated[Form, typer.Option("-o", "--output", help="Form.")] = Form.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    as_user: As = None,
+    as_group: AsGroup = None,
     release_namespace: ReleaseNamespace = "gpumem-system",
     release_name: ReleaseName = "gpu-memory-operator",
 ) -> None:
     """Show what pods hold of GPU memory, the largest first."""
-    from gpumem_operator.cli import leader
+    from gpumem_operator.cli import cluster, leader
     from gpumem_operator.cli import top as command
 
     as_json = _is_json(output, watch)
-    chosen = "" if every else namespace or leader.current_namespace(kubeconfig, context)
+    access = cluster.Access(kubeconfig, context, as_user, tuple(as_group or ()))
+    chosen = "" if every else namespace or cluster.current_namespace(access)
     release = leader.Release(release_namespace, release_name)
 
     async def work(api: Any) -> None:
         await command.run(api, release, namespace=chosen, watch=watch, as_json=as_json)
 
-    _with_cluster(work, kubeconfig, context)
+    _with_cluster(work, access)
 
 
 def tenants(
@@ -72,20 +85,23 @@ def tenants(
     output: Annotated[Form, typer.Option("-o", "--output", help="Form.")] = Form.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    as_user: As = None,
+    as_group: AsGroup = None,
     release_namespace: ReleaseNamespace = "gpumem-system",
     release_name: ReleaseName = "gpu-memory-operator",
 ) -> None:
     """Show what tenants may take, are charged, and hold."""
-    from gpumem_operator.cli import leader
+    from gpumem_operator.cli import cluster, leader
     from gpumem_operator.cli import tenants as command
 
     as_json = _is_json(output, watch)
+    access = cluster.Access(kubeconfig, context, as_user, tuple(as_group or ()))
     release = leader.Release(release_namespace, release_name)
 
     async def work(api: Any) -> None:
         await command.run(api, release, tenant=tenant or "", watch=watch, as_json=as_json)
 
-    _with_cluster(work, kubeconfig, context)
+    _with_cluster(work, access)
 
 
 def why(
@@ -100,17 +116,20 @@ def why(
     output: Annotated[Text, typer.Option("-o", "--output", help="Form.")] = Text.TEXT,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    as_user: As = None,
+    as_group: AsGroup = None,
     release_namespace: ReleaseNamespace = "gpumem-system",
     release_name: ReleaseName = "gpu-memory-operator",
 ) -> None:
     """Explain a pod's limit, charge and use, or why it is not there."""
-    from gpumem_operator.cli import leader
+    from gpumem_operator.cli import cluster, leader
     from gpumem_operator.cli import why as command
 
+    access = cluster.Access(kubeconfig, context, as_user, tuple(as_group or ()))
     target = command.target_of(workload)
     if target is None:
         _fail(f"{workload!r} is no KIND/NAME: give one like pod/train-0 or {command.KINDS}")
-    chosen = namespace or leader.current_namespace(kubeconfig, context)
+    chosen = namespace or cluster.current_namespace(access)
     release = leader.Release(release_namespace, release_name)
 
     async def work(api: Any) -> None:
@@ -118,17 +137,15 @@ def why(
             api, release, namespace=chosen, target=target, as_json=output is Text.JSON
         )
 
-    _with_cluster(work, kubeconfig, context)
+    _with_cluster(work, access)
 
 
-def _with_cluster(
-    work: Callable[[Any], Awaitable[None]], kubeconfig: Path | None, context: str | None
-) -> None:
-    from gpumem_operator.cli.leader import NoCluster, cluster
+def _with_cluster(work: Callable[[Any], Awaitable[None]], access: "Access") -> None:
+    from gpumem_operator.cli.cluster import NoCluster, cluster
     from gpumem_operator.kube.errors import ApiError
 
     async def connected() -> None:
-        async with cluster(kubeconfig, context) as api:
+        async with cluster(access) as api:
             await work(api)
 
     try:

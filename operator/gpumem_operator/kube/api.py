@@ -7,7 +7,7 @@ the library.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import aiohttp
 from kubernetes.aio import client, config
+from multidict import CIMultiDict
 
 from gpumem_operator.kube.errors import ApiError, refused
 
@@ -37,8 +38,12 @@ class Patch(StrEnum):
 class Api:
     """Requests to one API server."""
 
-    def __init__(self, connection: client.ApiClient) -> None:
+    def __init__(
+        self, connection: client.ApiClient, *, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """`headers` go along with every request; a name may occur more than once."""
         self._connection = connection
+        self._headers = headers
 
     async def get(
         self, path: str, *, query: Query | None = None, seconds: float = REQUEST_SECONDS
@@ -82,7 +87,7 @@ class Api:
         what = f"{method} {path}"
         try:
             async with asyncio.timeout(seconds):
-                prepared = await self._connection.param_serialize(
+                method, address, sent, sent_body, _ = await self._connection.param_serialize(
                     method,
                     path,
                     query_params=list((query or {}).items()),
@@ -94,7 +99,14 @@ class Api:
                     body=body,
                     auth_settings=["BearerToken"],
                 )
-                answer = await self._connection.call_api(*prepared, _request_timeout=seconds)
+                answer = await self._connection.call_api(
+                    method,
+                    address,
+                    # The library's own dict has a name once, and groups come one by one.
+                    CIMultiDict([*sent.items(), *self._headers]),
+                    sent_body,
+                    _request_timeout=seconds,
+                )
                 content = await answer.response.read()
         except TimeoutError as error:
             raise ApiError(what, f"no answer within {seconds:g} s") from error
