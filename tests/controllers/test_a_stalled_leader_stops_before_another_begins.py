@@ -235,3 +235,24 @@ async def test_work_that_fails_gives_the_lease_back_and_tells_its_error(
     with pytest.raises(RuntimeError, match="a bug"):
         await leadership.run(fail)
     assert (await spec_of(api, lease))["holderIdentity"] == ""
+
+
+async def test_the_end_of_work_is_announced_before_it_is_waited_for(api: Api, lease: str) -> None:
+    announced = asyncio.Event()
+    began = asyncio.Event()
+
+    async def hang() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await announced.wait()
+
+    leadership = Leadership(
+        api, namespace="default", name=lease, identity="x", ending=announced.set
+    )
+    task = asyncio.create_task(leadership.run(hang))
+    await began.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert announced.is_set()

@@ -97,3 +97,25 @@ def test_a_process_that_lost_its_lease_ends_with_an_error(
     assert "thief took it" in log
     assert "Traceback" not in log
     view.cluster.kubectl("delete", "lease,secret", "contested")
+
+
+def test_a_process_that_hangs_at_its_end_says_where_and_ends() -> None:
+    program = """
+import threading
+from gpumem_operator.controllers.process import bound_the_end
+
+def waits_for_ever():
+    threading.Event().wait()
+
+bound_the_end(0.1)
+waits_for_ever()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == 1
+    assert "waits_for_ever" in done.stderr

@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
@@ -47,10 +47,16 @@ class Worker(Protocol):
 
 
 class Controller:
-    """One controller process; `run` ends when `stop` is set, or with what failed."""
+    """One controller process; `run` ends when `stop` is set, or with what failed.
 
-    def __init__(self, options: ControllerOptions) -> None:
+    `ending` is called whenever parts are told to end, before they are waited for.
+    """
+
+    def __init__(
+        self, options: ControllerOptions, *, ending: Callable[[], None] = lambda: None
+    ) -> None:
         self.options = options
+        self._ending = ending
         self.cache = Cache(options.values, own_namespace=options.namespace)
         self._seal_key = SealKey(namespace=options.namespace, name=options.seal_secret)
         self.stop = asyncio.Event()
@@ -88,12 +94,14 @@ class Controller:
             name=self.options.lease,
             identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
             timings=self.options.timings,
+            ending=self._ending,
         )
         try:
             await self._until_stopped(
                 leadership.run(lambda: self._lead(Writer(api, leadership))),
                 self._list_now_and_then(api),
                 _watch_over(watches),
+                ending=self._ending,
             )
         finally:
             kopf_stop.set()
@@ -194,7 +202,9 @@ class Controller:
                 )
                 group.create_task(intake.run())
 
-    async def _until_stopped(self, *parts: Coroutine[Any, Any, None]) -> None:
+    async def _until_stopped(
+        self, *parts: Coroutine[Any, Any, None], ending: Callable[[], None] = lambda: None
+    ) -> None:
         """Run the parts until one ends or `stop` is set; then end the others, in their order.
 
         Raises what ended a part. A part that ends by itself ends the others too.
@@ -204,6 +214,7 @@ class Controller:
         try:
             await asyncio.wait({stop, *tasks}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            ending()
             ended = [task for task in tasks if task.done()]
             for task in (*tasks, stop):
                 task.cancel()

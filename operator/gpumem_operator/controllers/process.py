@@ -1,7 +1,9 @@
 """The role `controller` as a process: flags in, exit status out."""
 
 import asyncio
+import faulthandler
 import logging
+from typing import Final
 
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.controller import Controller
@@ -16,6 +18,10 @@ from gpumem_operator.serving.process import prepare
 from gpumem_operator.settings import Flags, SettingsError
 
 _LOG = logging.getLogger(__name__)
+
+END_SECONDS: Final = 20.0
+"""Several times what the end of all parts may take by their own timeouts, and less than the 30 s
+after which a kubelet kills."""
 
 
 def run(flags: Flags, values: Values) -> int:
@@ -40,7 +46,16 @@ def run(flags: Flags, values: Values) -> int:
 
 
 async def _run(options: ControllerOptions) -> None:
-    await Controller(options).run()
+    await Controller(options, ending=bound_the_end).run()
+
+
+def bound_the_end(seconds: float = END_SECONDS) -> None:
+    """From now on the process lives for so many seconds at most, whatever it still waits for.
+
+    A replica that lost the lease and hangs at its end would neither lead nor be started again. One
+    that is still there then prints where each of its threads stands, and ends with status 1.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True)
 
 
 def options_of(flags: Flags, values: Values) -> ControllerOptions:

@@ -35,7 +35,10 @@ class LeaseApi(Protocol):
 
 
 class Leadership:
-    """This process's part in the election over one Lease."""
+    """This process's part in the election over one Lease.
+
+    `ending` is called when the work is about to be told to end.
+    """
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Leadership:
         identity: str,
         timings: Timings = DEFAULT_TIMINGS,
         monotonic: Callable[[], float] = time.monotonic,
+        ending: Callable[[], None] = lambda: None,
     ) -> None:
         self._api = api
         self._namespace = namespace
@@ -54,6 +58,7 @@ class Leadership:
         self._identity = identity
         self._timings = timings
         self._monotonic = monotonic
+        self._ending = ending
         self._lease: Object | None = None
         self._sighting = Sighting(Claim(), monotonic())
         self._deadline: float | None = None
@@ -97,6 +102,7 @@ class Leadership:
             if renewal.done():
                 renewal.result()
         finally:
+            self._ending()
             # In this order: nothing may be written under a lease that nobody renews.
             await _end(worker)
             await _end(renewal)
