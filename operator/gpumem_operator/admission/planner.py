@@ -16,7 +16,7 @@ from gpumem_operator.api.pods import ContainerFacts, PodFacts
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.api.violation import Violation
-from gpumem_operator.injection import dataset_cache, run_volume, shim, sidecar
+from gpumem_operator.injection import dataset_cache, run_volume, servers, shim, sidecar
 from gpumem_operator.injection.environment import Resolved
 from gpumem_operator.injection.frozen import Sealing
 
@@ -137,6 +137,8 @@ def _gpu_container(
     )
     outcome = work_out(container.raw.get("env") or [], declared)
     warnings = list(outcome.warnings)
+    if declared.target is not None:
+        warnings.extend(servers.warnings(container.raw, declared.target.cap_bytes))
     mounts: tuple[Mapping[str, Any], ...] = ()
     if spec is not None:
         mounts = tuple(_mounts(container, settings, warnings, shimmed=outcome.shimmed))
