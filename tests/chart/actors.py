@@ -50,6 +50,9 @@ RIGHTS = [
         *("clusterrolebinding", "platform", "--clusterrole=gpu-memory-operator-platform"),
         f"--user={PLATFORM}",
     ],
+    # kubectl reads a node before it patches it; the controller itself does not.
+    ["clusterrole", "see-nodes", "--verb=get", "--resource=nodes,nodes/status"],
+    ["clusterrolebinding", "see-nodes", "--clusterrole=see-nodes", f"--user={CONTROLLER}"],
     ["clusterrolebinding", "platform-ns", "--clusterrole=namespaces", f"--user={PLATFORM}"],
 ]
 
