@@ -77,6 +77,7 @@ def amounts(report: Any) -> list[tuple[int, int | str]]:
 
 
 def main(options: Any) -> None:
+    from gpumem_sidecar.cgroup_tree import CgroupTree
     from gpumem_sidecar.driver_limits import DriverLimits
     from gpumem_sidecar.nvml import Door
     from gpumem_sidecar.patience import Patient
@@ -86,7 +87,8 @@ def main(options: Any) -> None:
     passed = [0.0]
     agent = options["sender"] == "NodeAgent"
     cgroups = os.environ.get("GPUMEM_CGROUP_PATH", "/sys/fs/cgroup")
-    door = Door(limits=DriverLimits(cgroups) if agent else None, clock=lambda: passed[0])
+    limits = DriverLimits(CgroupTree(cgroups)) if agent else None
+    door = Door(limits=limits, clock=lambda: passed[0])
     viewpoint = viewpoint_of(options["sender"], None if agent else OWN_POD)
     if options["child_namespace"] is not None:
         viewpoint = viewpoint._replace(child_namespace=options["child_namespace"])

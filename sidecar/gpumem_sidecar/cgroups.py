@@ -39,22 +39,39 @@ def place_of(text: str) -> Place:
     return max(places, key=_told, default=Place())
 
 
-def container_folder(text: str) -> str | None:
-    """The path of the container's own group in cgroup v2, below where it is mounted.
+def unified_path(text: str) -> str | None:
+    """The path in cgroup v2, as the reader of /proc/PID/cgroup sees it; None where v1 is all."""
+    lines = (line for line in text.splitlines() if line.startswith("0::/"))
+    return next((line[len("0::") :] for line in lines), None)
 
-    None for a process outside containers, and for a path that is relative to the reader's group.
-    """
-    for line in text.splitlines():
-        if not line.startswith("0::/"):
+
+def whole(namespace: tuple[str, ...], path: str) -> str | None:
+    """A path relative to a cgroup namespace, from the root of the tree in which that lies.
+
+    None for one that leads out of the tree."""
+    parts = list(namespace)
+    for part in path.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part:
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def container_folder(path: str) -> str | None:
+    """The container's own group in the path of a process, from the root of cgroup v2.
+
+    None for a process outside containers."""
+    parts = [part for part in path.split("/") if part]
+    for index, part in enumerate(parts):
+        if not _pod_uid(part):
             continue
-        parts = [part for part in line[len("0::") :].split("/") if part]
-        for index, part in enumerate(parts):
-            if ".." in parts or not _pod_uid(part):
-                continue
-            if _SYSTEMD_NAME_IN_CGROUPFS.fullmatch(part):
-                return "/" + "/".join(parts[: index + 1])
-            below = "".join(parts[index + 1 : index + 2])
-            return "/" + "/".join(parts[: index + 2]) if _container_id(below) else None
+        if _SYSTEMD_NAME_IN_CGROUPFS.fullmatch(part):
+            return "/" + "/".join(parts[: index + 1])
+        below = "".join(parts[index + 1 : index + 2])
+        return "/" + "/".join(parts[: index + 2]) if _container_id(below) else None
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from gpumem_sidecar.cgroup_tree import CgroupTree
 from gpumem_sidecar.driver_limits import DriverLimits
 from gpumem_sidecar.nvml import Door
 from gpumem_sidecar.outbox import URGENT_SECONDS
@@ -52,7 +53,8 @@ class Measuring:
     """Door, patience and sampler of one process."""
 
     def __init__(self, settings: Settings) -> None:
-        self._door = Door(limits=DriverLimits(settings.cgroup_path) if settings.agent else None)
+        limits = DriverLimits(CgroupTree(settings.cgroup_path)) if settings.agent else None
+        self._door = Door(limits=limits)
         viewpoint = viewpoint_of(
             "NodeAgent" if settings.agent else "Sidecar",
             None if settings.agent else settings.pod_uid or None,

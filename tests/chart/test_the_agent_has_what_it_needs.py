@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -107,15 +108,11 @@ def test_with_nvidias_toolkit_it_has_no_privilege_beyond_root_and_the_nodes_proc
     assert not pod.keys() & {"hostNetwork", "hostIPC"}
 
 
-def test_it_reads_two_folders_of_the_kubelet_and_nothing_else_of_the_node() -> None:
-    paths = {
-        one["name"]: one["hostPath"]["path"]
-        for one in template()["spec"]["volumes"]
-        if "hostPath" in one
-    }
-    assert paths == {
+def test_it_reads_two_folders_of_the_kubelet_and_cgroups_and_nothing_else_of_the_node() -> None:
+    assert paths_of_the_node() == {
         "pods": "/var/lib/kubelet/pods",
         "pod-resources": "/var/lib/kubelet/pod-resources",
+        "cgroups": "/sys/fs/cgroup",
     }
     mounts = {one["name"]: one for one in container()["volumeMounts"]}
     assert all(mount["readOnly"] is True for mount in mounts.values())
@@ -123,12 +120,43 @@ def test_it_reads_two_folders_of_the_kubelet_and_nothing_else_of_the_node() -> N
     assert mounts["pods"]["mountPropagation"] == "HostToContainer"
 
 
+def paths_of_the_node(*, reads: Sequence[str] = ("Driver",)) -> dict[str, str]:
+    values = {"agent": {"enabled": True, "readsLimitsOf": list(reads)}}
+    [found] = of_kind(render(values), "DaemonSet")
+    volumes = found["spec"]["template"]["spec"]["volumes"]
+    return {one["name"]: one["hostPath"]["path"] for one in volumes if "hostPath" in one}
+
+
+def capabilities(*, reads: Sequence[str]) -> Any:
+    values = {"agent": {"enabled": True, "readsLimitsOf": list(reads)}}
+    [found] = of_kind(render(values), "DaemonSet")
+    [only] = found["spec"]["template"]["spec"]["containers"]
+    return only["securityContext"].get("capabilities")
+
+
+def test_only_for_the_limits_of_the_driver_it_gets_the_cgroups_of_the_node() -> None:
+    assert "cgroups" not in paths_of_the_node(reads=())
+    assert "cgroups" not in paths_of_the_node(reads=("MPS",))
+    [mount] = [one for one in container()["volumeMounts"] if one["name"] == "cgroups"]
+    assert mount["mountPath"] == agent_settings.DEFAULT_CGROUP_PATH
+    assert (mount["readOnly"], mount["recursiveReadOnly"]) == (True, "IfPossible")
+
+
+def test_only_for_the_limits_of_mps_it_may_look_into_processes() -> None:
+    assert capabilities(reads=("Driver",)) == {"drop": ["ALL"]}
+    assert capabilities(reads=("MPS",)) == {"drop": ["ALL"], "add": ["SYS_PTRACE"]}
+
+
+def test_another_enforcer_is_refused() -> None:
+    assert "readsLimitsOf" in refusal({"agent": {"enabled": True, "readsLimitsOf": ["Framework"]}})
+
+
 def test_another_folder_of_the_kubelet_is_found_at_the_usual_place() -> None:
     moved = {"agent": {"enabled": True, "kubeletFolder": "/data/kubelet"}}
     [found] = of_kind(render(moved), "DaemonSet")
     pod = found["spec"]["template"]["spec"]
     paths = [one["hostPath"]["path"] for one in pod["volumes"] if "hostPath" in one]
-    assert paths == ["/data/kubelet/pods", "/data/kubelet/pod-resources"]
+    assert paths[:2] == ["/data/kubelet/pods", "/data/kubelet/pod-resources"]
     mounted = [one["mountPath"] for one in container()["volumeMounts"]]
     assert agent_settings.DEFAULT_PODS_PATH in mounted
     assert agent_settings.DEFAULT_POD_RESOURCES.rpartition("/")[0] in mounted
@@ -238,9 +266,11 @@ def test_its_settings_are_those_that_its_program_reads() -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize("reads", [[], ["Driver", "MPS"]], ids=["least", "most"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_real_api_server_takes_it(bare: Installation, way: str) -> None:
-    [found] = of_kind(manifests({"from": way}), "DaemonSet")
+def test_a_real_api_server_takes_it(bare: Installation, way: str, reads: list[str]) -> None:
+    agent = {"enabled": True, "driver": {"from": way}, "readsLimitsOf": reads}
+    [found] = of_kind(render({"agent": agent}), "DaemonSet")
     dry_run = ["apply", "--dry-run=server", "--validate=strict", "-n", NAMESPACE, "-f", "-"]
     answer = bare.cluster.kubectl(*dry_run, input=yaml.safe_dump(found))
     assert "created" in answer.stdout

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from devcluster.simulated_driver import MIB, Driver, Fault, numbered_device, write_faults
-from gpumem_sidecar.cgroups import container_folder
+from gpumem_sidecar.cgroups import container_folder, whole
 from gpumem_sidecar.mps_limit import limit_on
 from sampling import OWN_POD, Sampling
 from simulated_driver.node import Node
@@ -55,6 +55,17 @@ def container(unified: Path) -> Iterator[Path]:
         folder.rmdir()
 
 
+@pytest.fixture
+def agents_own(container: Path) -> Iterator[Path]:
+    """The group of the agent's container, in another pod of the same node."""
+    pod = container.parent.parent / "pod11111111-1111-4111-8111-111111111111"
+    group = pod / ID[::-1]
+    group.mkdir(parents=True)
+    yield group
+    group.rmdir()
+    pod.rmdir()
+
+
 def look(node: Node, variables: Mapping[str, str], *, agent: bool = True) -> Any:
     with Sampling(node.folder, agent=agent, variables=variables) as sampling:
         return sampling.sample()
@@ -77,6 +88,43 @@ def test_the_agent_reads_back_the_limit_of_a_container(
     assert before["driverLimits"] == after["driverLimits"] == "Supported"
     assert limits_of(before) == {UID: None, None: None}
     assert limits_of(after) == {UID: 8 * GIB, None: None}
+
+
+def in_a_cgroup_namespace(own: Path) -> tuple[str, ...]:
+    """Command to run something under, as a runtime starts a container in its group."""
+    enter = f'echo $$ > {own}/cgroup.procs && exec unshare --cgroup "$@"'
+    return ("sh", "-c", enter, "sh")
+
+
+def test_an_agent_in_a_cgroup_namespace_of_its_own_finds_the_groups_of_others(
+    node: Node, unified: Path, container: Path, agents_own: Path
+) -> None:
+    where = {"GPUMEM_CGROUP_PATH": str(unified)}
+    with node.hold(1024) as held:
+        (container / "cgroup.procs").write_text(str(held.pid))
+        limit(node, container, 8 * GIB)
+        with Sampling(
+            node.folder, agent=True, variables=where, prefix=in_a_cgroup_namespace(agents_own)
+        ) as sampling:
+            report = sampling.sample()
+    assert (report["driverLimits"], limits_of(report)) == ("Supported", {UID: 8 * GIB})
+
+
+def test_with_its_own_group_alone_it_never_says_that_limits_can_be_had(
+    node: Node, container: Path, agents_own: Path
+) -> None:
+    # What a runtime mounts for a container that was given nothing of the node.
+    where = {"GPUMEM_CGROUP_PATH": str(agents_own)}
+    with node.hold(1024) as held:
+        (container / "cgroup.procs").write_text(str(held.pid))
+        limit(node, container, 8 * GIB)
+        with Sampling(
+            node.folder, agent=True, variables=where, prefix=in_a_cgroup_namespace(agents_own)
+        ) as sampling:
+            report = sampling.sample()
+    assert report["driverLimits"] == "Unsupported"
+    assert [one["bytes"] for one in report["processes"]] == [1024 * MIB]
+    assert [one["driverLimitBytes"] for one in report["processes"]] == [None]
 
 
 def limits_of(report: Any) -> dict[str | None, int | None]:
@@ -158,22 +206,36 @@ SLICE = f"kubepods-burstable-pod{UID.replace('-', '_')}.slice"
 
 
 @pytest.mark.parametrize(
-    ("text", "folder"),
+    ("path", "folder"),
     [
-        (f"0::/kubepods/burstable/pod{UID}/{ID}\n", f"/kubepods/burstable/pod{UID}/{ID}"),
+        (f"/kubepods/burstable/pod{UID}/{ID}", f"/kubepods/burstable/pod{UID}/{ID}"),
         (
-            f"0::/kubepods.slice/{SLICE}/cri-containerd-{ID}.scope/inner/deeper\n",
+            f"/kubepods.slice/{SLICE}/cri-containerd-{ID}.scope/inner/deeper",
             f"/kubepods.slice/{SLICE}/cri-containerd-{ID}.scope",
         ),
-        (f"0::/kubepods.slice/{SLICE}:cri-containerd:{ID}\n",) * 2,
-        (f"3:memory:/kubepods/pod{UID}/{ID}\n0::/\n", None),
-        (f"0::/../../pod{UID}/{ID}\n", None),
-        (f"0::/kubepods/pod{UID}/helper\n", None),
-        ("0::/user.slice\n", None),
-        ("", None),
+        (f"/kubepods.slice/{SLICE}:cri-containerd:{ID}",) * 2,
+        (f"/kubepods/pod{UID}/helper", None),
+        ("/user.slice", None),
+        ("/", None),
     ],
-    ids=["cgroupfs", "systemd", "both", "v1", "relative", "no container", "no pod", "gone"],
+    ids=["cgroupfs", "systemd", "both", "no container", "no pod", "root"],
 )
-def test_the_group_of_a_container_is_found_in_cgroup_v2(text: str, folder: str | None) -> None:
-    expected = folder and folder.removeprefix("0::").rstrip("\n")
-    assert container_folder(text) == expected
+def test_the_group_of_a_container_is_found_in_cgroup_v2(path: str, folder: str | None) -> None:
+    assert container_folder(path) == folder
+
+
+@pytest.mark.parametrize(
+    ("namespace", "path", "expected"),
+    [
+        ("", "/kubepods/one", "/kubepods/one"),
+        ("kubepods/agent/a", "/../../train/b", "/kubepods/train/b"),
+        ("kubepods/agent/a", "/../../../system/c", "/system/c"),
+        ("kubepods/agent/a", "/inner", "/kubepods/agent/a/inner"),
+        ("kubepods/agent/a", "/../../../..", None),
+        ("", "/../other", None),
+    ],
+)
+def test_a_path_of_a_cgroup_namespace_is_made_whole_or_leads_out_of_the_tree(
+    namespace: str, path: str, expected: str | None
+) -> None:
+    assert whole(tuple(filter(None, namespace.split("/"))), path) == expected
