@@ -107,7 +107,8 @@ def test_one_tenant_is_told_line_by_line_with_its_pods() -> None:
         "tenant research",
         "namespaces: ml, vision",
         "ml is also in all: its pods are charged to each",
-        "limit: 160Gi; a whole GPU counts as 80Gi; past it: Queue",
+        "limit: 160Gi; a whole GPU counts as 80Gi; past it: Queue (this version refuses only a pod"
+        " that is larger than the whole limit)",
         "charged: 44Gi; left: 116Gi",
         "used: 31Gi",
         "queued: nothing",
@@ -152,3 +153,14 @@ def test_a_stored_tenant_that_was_never_looked_at_has_no_numbers() -> None:
         "new - 1Gi unknown unknown unknown - -",
         "odd unknown unknown unknown unknown unknown - -",
     ]
+
+
+def test_a_rule_that_this_version_does_not_follow_says_so() -> None:
+    for past in ("Queue", "Reject"):
+        found = shown(detail({"tenants": [row(onExceeded=past)], "pods": []}, "research"))
+        assert (
+            "limit: 160Gi; a whole GPU counts as 80Gi; past it:"
+            f" {past} (this version refuses only a pod that is larger than the whole limit)"
+        ) in found
+    found = shown(detail({"tenants": [row(onExceeded="Warn")], "pods": []}, "research"))
+    assert "limit: 160Gi; a whole GPU counts as 80Gi; past it: Warn" in found

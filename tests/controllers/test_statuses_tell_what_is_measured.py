@@ -27,7 +27,7 @@ def unknown(reason: str) -> Measure:
     return Measure(None, reason, True, "unknown")
 
 
-WAITS = Measure(0, "NotStarted", False, "unknown")
+WAITS = Measure(0, None, False, "unknown")
 
 
 def status(*measures: Measure, current: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -253,11 +253,21 @@ def test_of_a_process_without_an_amount_it_counts_whose_it_is() -> None:
     [
         pytest.param(measured(), "NoReport", id="a sidecar that has not reported"),
         pytest.param(measured(sidecar=False), "NotMeasured", id="no sidecar and no agent"),
-        pytest.param(measured(started=False), "NotStarted", id="nothing has started"),
     ],
 )
 def test_without_a_report_the_reason_is_known(pod: MeasuredPod, reason: str) -> None:
     assert rows(use(pod)) == [("main", "", reason)]
+
+
+@pytest.mark.parametrize("sidecar", [True, False])
+def test_before_a_container_has_started_nothing_is_held(sidecar: bool) -> None:
+    waiting = measured(started=False, sidecar=sidecar)
+    assert rows(use(waiting)) == [("main", "", 0)]
+    # Neither a card that can not be read nor an old picture makes it less known.
+    assert use(waiting, agent=agent(), now=91.0).total.bytes == 0
+    # A sender may be ahead of the pod's status.
+    assert use(waiting, agent=agent(process(GIB))).total.bytes == GIB
+    assert use(waiting, agent=agent(process("NotAvailable"))).total.unknown == "NotAvailable"
 
 
 def test_a_pod_that_is_left_to_an_agent_says_so_where_none_has_reported() -> None:

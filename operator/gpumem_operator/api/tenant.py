@@ -21,10 +21,13 @@ class Quota(Model):
     """Whether a card that nobody else can use is charged as declared or as a whole one.
     Default: Declared."""
     on_exceeded: Literal["Queue", "Reject", "Warn"] = "Queue"
-    """Pods past the quota wait (Queue), are refused (Reject), or are only reported (Warn).
-    Default: Queue."""
+    """Pods past the quota wait (Queue), are refused (Reject), or are only reported (Warn). Not
+    acted on by this version for a pod that fits into the whole quota: it is let in, charged, and
+    condition WithinQuota turns False. Queue and Reject refuse a pod that is larger than the whole
+    quota. Default: Queue."""
     hold_after_seconds: Annotated[int, Field(ge=0, le=604_800)] = 600
-    """A pod passed over for so long holds the room that becomes free for itself. Default: 600."""
+    """A pod passed over for so long holds the room that becomes free for itself. Not acted on by
+    this version, in which no pod waits. Default: 600."""
 
 
 class TenantSpec(Model):

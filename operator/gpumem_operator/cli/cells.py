@@ -9,8 +9,10 @@ Row = Mapping[str, Any]
 
 
 def amount(row: Row) -> str:
-    """What is used, or why that is not known."""
+    """What is used, or why that is not known; what has not started holds nothing."""
     used = row.get("usedBytes")
+    if used == 0 and row.get("started") is False:
+        return "0 (not started)"
     return show_bytes(used) if used is not None else f"unknown: {row.get('unknown')}"
 
 

@@ -162,11 +162,10 @@ def _use(pod: Row, known: Known) -> Iterator[str]:
     if not known.usage:
         yield "  used: not known, the leader has not seen the pod yet"
         return
-    source = known.usage.get("source")
     for container in known.usage.get("containers") or ():
         for row in container["perGpu"]:
             where = f" on {row['gpu']}" if row["gpu"] else ""
-            yield f"  used by {container['name']}{where}: {_amount(row, source)}"
+            yield f"  used by {container['name']}{where}: {_amount(row, known.usage)}"
             yield from _processes(row)
         kind, reason = container["enforcedBy"], container["enforcedReason"]
         why = f": {explain(reason)}" if reason else ""
@@ -174,7 +173,7 @@ def _use(pod: Row, known: Known) -> Iterator[str]:
         yield f"  limit of {container['name']} held by {kind}{why}{detail}"
     for row in known.usage.get("elsewhere") or ():
         name = row["container"] or "a container that could not be named"
-        yield f"  used by {name}: {_amount(row, source)}"
+        yield f"  used by {name}: {_amount(row, known.usage)}"
 
 
 def _processes(row: Row) -> Iterator[str]:
@@ -195,10 +194,12 @@ def _processes(row: Row) -> Iterator[str]:
         yield f"    and {left} more processes"
 
 
-def _amount(row: Row, source: str | None) -> str:
+def _amount(row: Row, usage: Row) -> str:
     if row["usedBytes"] is None:
         return f"unknown, {explain(str(row['unknown']))}"
-    return f"{show_bytes(row['usedBytes'])} (said by {source})"
+    if usage.get("started") is False and not row["usedBytes"]:
+        return "0 (not started: none of its containers has run yet)"
+    return f"{show_bytes(row['usedBytes'])} (said by {usage.get('source')})"
 
 
 def _events(events: Iterable[Row]) -> Iterator[str]:

@@ -70,10 +70,11 @@ async def run(api: Api, release: Release, *, namespace: str, watch: bool, as_jso
     )
 
 
-def sort_key(pod: Mapping[str, Any]) -> tuple[bool, int, str, str]:
-    """The most used first; what is not known last, by name."""
+def sort_key(pod: Mapping[str, Any]) -> tuple[bool, bool, int, str, str]:
+    """The most used first, then what is not known, by name; what has not started last."""
     used = pod.get("usedBytes")
-    return (used is None, -(used or 0), pod["namespace"], pod["name"])
+    waits = used == 0 and pod.get("started") is False
+    return (waits, used is None, -(used or 0), pod["namespace"], pod["name"])
 
 
 def picture(document: Mapping[str, Any], *, all_namespaces: bool) -> RenderableType:

@@ -143,6 +143,16 @@ def _unreadable(kind: str) -> Finding:
     return Finding(kind, "Unknown", conditions.INVALID_SPEC, "The stored spec can not be read.")
 
 
+def _past_it(on_exceeded: str) -> str:
+    """What its people have to know: pods go on, and more are let in."""
+    if on_exceeded == "Warn":
+        return " spec.quota.onExceeded is Warn: pods are let in all the same."
+    return (
+        f" This version does not act on spec.quota.onExceeded {on_exceeded} here: pods are let in"
+        " all the same. Delete some, or raise spec.quota.limit."
+    )
+
+
 def _within_quota(tenant: TenantRecord, pods: tuple[ChargedPod, ...]) -> Finding:
     if tenant.spec is None:
         return _unreadable(conditions.WITHIN_QUOTA)
@@ -154,7 +164,7 @@ def _within_quota(tenant: TenantRecord, pods: tuple[ChargedPod, ...]) -> Finding
             "False",
             conditions.QUOTA_EXCEEDED,
             f"{show_bytes(charged)} is charged and the quota is {show_bytes(limit)}:"
-            f" {show_bytes(charged - limit)} too much.",
+            f" {show_bytes(charged - limit)} too much.{_past_it(tenant.spec.quota.on_exceeded)}",
         )
     unknown = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.charged_bytes is None]
     if unknown:

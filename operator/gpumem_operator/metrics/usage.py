@@ -82,7 +82,7 @@ def _pods(snapshot: Snapshot) -> Iterator[Metric]:
             labels = [*_labels(view, row.container), row.gpu]
             if row.amount.bytes is not None:
                 used.add_metric(labels, row.amount.bytes)
-            elif view.use.pod.started or view.use.source is not None:
+            else:
                 unknown.add_metric([*labels, row.amount.unknown or ""], 1)
     yield from (limit, used, unknown)
 

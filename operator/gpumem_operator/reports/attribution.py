@@ -27,8 +27,6 @@ NOT_MEASURED: Final = "NotMeasured"
 """The pod has no sidecar, and its node no agent."""
 NO_AGENT_ON_NODE: Final = "NoAgentOnNode"
 """The pod is to be measured by the agent of its node, and none has reported."""
-NOT_STARTED: Final = "NotStarted"
-"""None of its containers has started: it holds nothing, and nobody has looked."""
 
 
 def attribute(
@@ -60,12 +58,28 @@ def attribute(
         cards += view.cards(node, uses.values())
     return Usage(
         {
-            uid: _choose(pod, seen.get(uid), pictures, now)
-            or _unmeasured(pod, _why(pod, pictures, by_agent))
+            uid: _use(pod, _choose(pod, seen.get(uid), pictures, now), pictures, by_agent)
             for uid, pod in asked.items()
         },
         tuple(sorted(cards, key=lambda card: (card.node, card.uuid))),
     )
+
+
+def _use(
+    pod: MeasuredPod,
+    chosen: PodUse | None,
+    pictures: Mapping[Sender, Picture],
+    by_agent: Collection[str],
+) -> PodUse:
+    if not pod.started and (chosen is None or not _shows_anything(chosen)):
+        # Kubelet says that no container has started. That is known, and needs no measurement.
+        return _without_picture(pod, Amount(0))
+    return chosen or _without_picture(pod, Amount(None, _why(pod, pictures, by_agent)))
+
+
+def _shows_anything(use: PodUse) -> bool:
+    """Whether a sender saw processes, which the pod's status may not tell of yet."""
+    return any(row.processes or row.amount.bytes for row in use.rows)
 
 
 def _choose(
@@ -89,13 +103,11 @@ def _fresh(picture: Picture, now: float) -> bool:
 def _why(pod: MeasuredPod, pictures: Mapping[Sender, Picture], by_agent: Collection[str]) -> str:
     if Sender("Sidecar", pod.uid) in pictures or Sender("NodeAgent", pod.node) in pictures:
         return SILENT
-    if not pod.started:
-        return NOT_STARTED
     if pod.has_sidecar:
         return NO_REPORT
     return NO_AGENT_ON_NODE if pod.uid in by_agent else NOT_MEASURED
 
 
-def _unmeasured(pod: MeasuredPod, reason: str) -> PodUse:
+def _without_picture(pod: MeasuredPod, amount: Amount) -> PodUse:
     names = [container.name for container in pod.containers] or [UNNAMED]
-    return PodUse(pod, tuple(GpuUse(name, UNNAMED, Amount(None, reason)) for name in names), None)
+    return PodUse(pod, tuple(GpuUse(name, UNNAMED, amount) for name in names), None)

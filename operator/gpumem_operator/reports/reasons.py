@@ -24,7 +24,6 @@ EXPLANATIONS: Final = {
     "NoAgentOnNode": "monitoring.mode is NodeAgent, and no agent has reported for its node to the"
     " present leader: set the chart's agent.enabled, and look whether DaemonSet <release>-agent has"
     " a pod there",
-    "NotStarted": "none of its containers has started, so it holds nothing",
     "NoNVMLInSidecar": "the sidecar (or agent) can not load NVML on this node, and a sidecar sees"
     " processes without the shim in no other way: use the node agent (chart value agent.enabled)",
     "HostPids": "the driver (before 535.113.01) shows a sidecar the node's process ids: a newer"

@@ -39,20 +39,20 @@ class PodView:
 
     @property
     def unmeasured(self) -> bool:
-        """It may hold something, and what is not known. Before it starts it holds nothing."""
-        return self.use.pod.started and not self.use.total.known
+        """It may hold something, and what is not known."""
+        return not self.use.total.known
 
     @property
     def used_bytes(self) -> int | None:
         """What it holds; None where that is not known."""
-        total = self.use.total.bytes
-        return 0 if total is None and not self.use.pod.started else total
+        return self.use.total.bytes
 
     @property
     def measure(self) -> Measure:
         """As statuses and sums count it."""
         total, kind = self.use.total, self.enforcer.kind.lower()
-        return Measure(self.used_bytes, total.unknown, self.use.pod.started, kind)
+        started = self.use.pod.started or self.unmeasured
+        return Measure(self.used_bytes, total.unknown, started, kind)
 
 
 @dataclass(frozen=True)
