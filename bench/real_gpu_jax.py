@@ -42,7 +42,7 @@ def checks(container: Container) -> Iterator[Check]:
 
 
 def _limits(container: Container) -> Iterator[Check]:
-    until_it_fails = RUN.replace("held = take()", "held = take_until_it_fails()")
+    until_it_fails = TAKE + MULTIPLY + "held = take_until_it_fails()\n"
     for what, gib, variables, program in (
         ("growing, until it fails", 8, GROWING, until_it_fails),
         ("growing", 20, GROWING, RUN),
