@@ -39,6 +39,7 @@ UP: Final = (
     Plan("GPU pod", Load(32), block=160, cycles=10, target=2.3),
     Plan("GPU pod", Load(8, per_second=50), block=100, cycles=6, target=1.7),
     Plan("GPU pod", Load(8, dry_run=False), block=80, cycles=6),
+    Plan("GPU pod, each with its own variables", Load(1), block=100, cycles=10),
     Plan("GPU pod of 40 containers", Load(1), block=30, cycles=6),
     Plan("CPU pod", Load(1), block=100, cycles=10, target=1.1),
     Plan("CPU pod", Load(8), block=160, cycles=6, target=1.1),

@@ -5,17 +5,19 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count as numbers
 from itertools import repeat
 from types import TracebackType
 from typing import Self
 
 import aiohttp
 
-from bench.shapes import Pod
+from bench.shapes import EACH, Pod
 from gpumem_operator.kube.connection import Connection
 from gpumem_operator.kube.rest import open_session
 
 REQUEST_SECONDS = 30.0
+_EACH = EACH.encode()
 
 
 class LoadError(Exception):
@@ -46,6 +48,7 @@ class Generator:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._session: aiohttp.ClientSession | None = None
+        self._numbers = numbers(1)
 
     async def __aenter__(self) -> Self:
         self._session = open_session(self._connection, most_connections=0)
@@ -86,6 +89,7 @@ class Generator:
 
     async def _create(self, url: str, body: bytes) -> float:
         assert self._session is not None
+        body = body.replace(_EACH, b"%d" % next(self._numbers))
         started = time.perf_counter()
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
         headers = {"Content-Type": "application/json"}

@@ -6,6 +6,8 @@ from typing import Any, Final
 from gpumem_operator import names
 
 Pod = dict[str, Any]
+EACH: Final = "<number of the pod>"
+"""Stands in a pod for a number that each one that is created has for itself."""
 
 
 def gpu_pod() -> Pod:
@@ -13,8 +15,16 @@ def gpu_pod() -> Pod:
     return _pod([_container("main", gpus=1)])
 
 
+def own_gpu_pod() -> Pod:
+    """The same with variables that no other pod has: what becomes of them is not known yet."""
+    pod = gpu_pod()
+    for variable in pod["spec"]["containers"][0]["env"]:
+        variable["value"] = f"{EACH}-{variable['value']}"
+    return pod
+
+
 def cpu_pod() -> Pod:
-    """The same without a GPU: the webhook's configuration leaves it out."""
+    """As the first, without a GPU: the webhook's configuration leaves it out."""
     return _pod([_container("main", gpus=0)])
 
 
@@ -25,6 +35,7 @@ def large_gpu_pod() -> Pod:
 
 SHAPES: Final[dict[str, Callable[[], Pod]]] = {
     "GPU pod": gpu_pod,
+    "GPU pod, each with its own variables": own_gpu_pod,
     "CPU pod": cpu_pod,
     "GPU pod of 40 containers": large_gpu_pod,
 }

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from patience import PATIENCE_SECONDS
+
 
 @contextmanager
 def silent_connections(port: int, *, held: int, source: str = "127.0.0.1") -> Iterator[None]:
@@ -23,7 +25,7 @@ def silent_connections(port: int, *, held: int, source: str = "127.0.0.1") -> It
     thread = threading.Thread(target=_open, args=(port, source, held, connections, full, stop))
     thread.start()
     try:
-        assert full.wait(120), f"only {len(connections)} connections were opened"
+        assert full.wait(PATIENCE_SECONDS), f"only {len(connections)} connections were opened"
         yield
     finally:
         stop.set()

@@ -32,6 +32,7 @@ def test_a_quick_run_fills_every_row(tmp_path: Path) -> None:
     assert len(found["costs"]) == 3
     assert {"date", "machine", "Kubernetes", "kopf"} <= set(found["machine"])
     assert "| GPU pod | 32 clients, dry run | up |" in result.stdout
+    assert "| GPU pod, each with its own variables | 1 client, dry run | up |" in result.stdout
     scale = json.loads((tmp_path / "scale.json").read_text())
     assert [cost["unit"] for cost in scale] == ["s", "s", "MiB", "% of a core", "s"]
     assert "not measured" not in figures(read(tmp_path))

@@ -199,7 +199,7 @@ class Cast:
         """What `look` finds, once it finds something."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not (found := look()):
-            assert time.monotonic() < deadline, "waited for 60 s"
+            assert time.monotonic() < deadline, f"waited for {PATIENCE_SECONDS:.0f} s"
             time.sleep(0.2)
         return found
 
