@@ -6,7 +6,7 @@ runs is its command, arguments and image.
 Sources: the servers' own documentation of these arguments. None of them was run for this table.
 """
 
-import os.path
+import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -89,6 +89,6 @@ def _words(container: Mapping[str, Any]) -> Iterable[str]:
     for text in (*(container.get("command") or ()), *(container.get("args") or ())):
         # A shell gets its whole line as one argument.
         for word in str(text)[:4096].split():
-            yield os.path.basename(word)
+            yield posixpath.basename(word)
     image = str(container.get("image") or "").partition("@")[0].rpartition("/")[2]
     yield image.partition(":")[0]
