@@ -152,6 +152,34 @@ def test_why_says_who_is_charged_to_whom_may_read_tenants(cast: Cast) -> None:
     assert f"  charged: 8Gi to tenant {cast.namespace}" in shown
 
 
+def test_why_tells_of_a_policy_and_of_a_tenant(cast: Cast, reader: Person) -> None:
+    cast.pod("train")
+    policy = reader.asks("why", f"gmp/{POLICY}", "-n", cast.namespace).stdout.splitlines()
+    assert policy[0] == f"policy {cast.namespace}/{POLICY}"
+    assert any(line.startswith("  limits per GPU: default 8Gi, min ") for line in policy)
+    assert any(line.startswith("  Ready: True") for line in policy)
+    tenant = reader.asks("why", f"tenant/{cast.namespace}").stdout
+    assert tenant.startswith(f"tenant {cast.namespace}\n")
+
+
+def test_why_leaves_out_events_of_an_earlier_pod_of_the_name(cast: Cast, viewer: Person) -> None:
+    uid = cast.pod("train")
+    for one, text in ((uid, "of this life"), ("gone", "of the last life")):
+        about = {"kind": "Pod", "name": "train", "namespace": cast.namespace, "uid": one}
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"about-{one}", "namespace": cast.namespace},
+            "involvedObject": about,
+            "reason": "FailedScheduling",
+            "message": text,
+        }
+        cast.create(event)
+    shown = viewer.asks("why", "pod/train", "-n", cast.namespace).stdout
+    assert "of this life" in shown
+    assert "of the last life" not in shown
+
+
 def test_why_tells_of_pods_that_were_refused(cast: Cast, viewer: Person) -> None:
     template = {
         "metadata": {"labels": {"app": "big"}},
@@ -184,8 +212,10 @@ def test_why_tells_of_pods_that_were_refused(cast: Cast, viewer: Person) -> None
 
 
 def test_why_says_what_can_be_said_of_what_is_not_there(cast: Cast, viewer: Person) -> None:
-    shown = viewer.asks("why", "pod/none", "-n", cast.namespace).stdout
-    assert "A pod that was refused is stored nowhere" in shown
+    nothing = viewer.asks("why", "pod/none", "-n", cast.namespace, status=2)
+    assert "A pod that was refused is stored nowhere" in nothing.stderr
+    assert "there is none of this name" in viewer.asks("top", "-n", "nope", status=2).stderr
+    assert "look into all of them with -A" in viewer.asks("top", "-n", cast.namespace).stdout
     result = viewer.asks("why", "deployment/none", "-n", cast.namespace, status=2)
     assert "not found" in result.stderr
     assert "KIND/NAME" in viewer.asks("why", "train", status=2).stderr

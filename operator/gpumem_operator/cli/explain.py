@@ -78,6 +78,10 @@ def _policy(pod: Row, known: Known) -> Iterator[str]:
         now = f"{chosen[0].name} would win today" if chosen else "none selects it today"
         yield f"  policy: {carried}, as it was when the pod was created; {now}"
     winner = next((policy for policy in known.policies if policy.name == carried), None)
+    if winner and winner.spec and winner.spec.mode == "Observe":
+        yield "  mode Observe: nothing is limited or refused for the policy's sake"
+    if summary := (pod["metadata"].get("annotations") or {}).get(names.SUMMARY_ANNOTATION):
+        yield f"  at admission: {summary}"
     stored = (pod["metadata"].get("annotations") or {}).get(names.POLICY_HASH_ANNOTATION)
     if winner and winner.spec and stored not in (None, winner.spec.pod_fingerprint):
         yield "  outdated: the policy changed since; create the pod again to give it the new plan"

@@ -109,7 +109,7 @@ def why(
         str,
         typer.Argument(
             metavar="KIND/NAME",
-            help="A pod, deployment, replicaset, statefulset, daemonset or job.",
+            help="A pod, deployment, replicaset, statefulset, daemonset, job, gmp or gmt.",
         ),
     ],
     namespace: Namespace = None,
@@ -128,7 +128,7 @@ def why(
     access = cluster.Access(kubeconfig, context, as_user, tuple(as_group or ()))
     target = command.target_of(workload)
     if target is None:
-        _fail(f"{workload!r} is no KIND/NAME: give one like pod/train-0 or {command.KINDS}")
+        _fail(command.misunderstood(workload))
     chosen = namespace or cluster.current_namespace(access)
     release = leader.Release(release_namespace, release_name)
 

@@ -12,8 +12,8 @@ from gpumem_operator.cli.cells import Row, amount, held, known, limits
 from gpumem_operator.cli.leader import Release, ask, why_not_asked
 from gpumem_operator.cli.screen import Shown, show, table
 from gpumem_operator.kube.api import Api
-from gpumem_operator.kube.errors import ApiError
-from gpumem_operator.kube.resources import PODS, POLICIES
+from gpumem_operator.kube.errors import ApiError, NotFound
+from gpumem_operator.kube.resources import NAMESPACES, PODS, POLICIES
 
 _POLICY_HEAD: Final = ["POLICY", "DECLARED", "USED", "UNKNOWN PODS"]
 _CARD_HEAD: Final = ["NODE", "GPU", "MODEL", "TOTAL", "RESERVED", "PODS", "OTHERS", "FREE"]
@@ -22,11 +22,26 @@ _LABELLED: Final = {"labelSelector": names.MANAGED_LABEL}
 
 async def look(api: Api, release: Release, *, namespace: str) -> Shown:
     """Ask the leader, else what everyone may read. `namespace` may be empty: all."""
+    note = ""
     try:
-        return Shown(await ask(api, release, namespace=namespace))
+        document: Mapping[str, Any] = await ask(api, release, namespace=namespace)
     except ApiError as error:
         note = why_not_asked(error, release)
-    return Shown(await _without_leader(api, namespace), note)
+        document = await _without_leader(api, namespace)
+    if namespace and not document["pods"]:
+        await _existing(api, namespace)
+    return Shown(document, note)
+
+
+async def _existing(api: Api, namespace: str) -> None:
+    """Raises NotFound for a namespace that is not there: it would look like an empty one."""
+    try:
+        await api.get(NAMESPACES.path(namespace))
+    except NotFound:
+        text = "there is none of this name; -A shows the pods of all namespaces"
+        raise NotFound(f"namespace {namespace}", text, 404) from None
+    except ApiError:
+        return  # who may not read it can not be told
 
 
 async def _without_leader(api: Api, namespace: str) -> dict[str, Any]:
@@ -90,7 +105,8 @@ def picture(document: Mapping[str, Any], *, all_namespaces: bool) -> RenderableT
 def _pods(pods: Iterable[Row], all_namespaces: bool) -> RenderableType:
     found = sorted(pods, key=sort_key)
     if not found:
-        return Text("No GPU pod runs or waits here.")
+        here = "" if all_namespaces else " in this namespace: look into all of them with -A"
+        return Text(f"No GPU pod runs or waits{here}.")
     head = ["POD", "USED", "LIMIT", "HELD BY", "NODE", "POLICY", "TENANT"]
     if not all_namespaces:
         return table(head, map(_pod, found))

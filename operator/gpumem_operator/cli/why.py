@@ -1,8 +1,10 @@
-"""`kubectl gpumem why KIND/NAME`: everything that is known about a pod, or a workload's pods."""
+"""`kubectl gpumem why KIND/NAME`: all that is known about a pod, a workload's pods, a policy or a
+tenant."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 import typer
@@ -15,13 +17,16 @@ from gpumem_operator.api.records import (
     tenant_record,
 )
 from gpumem_operator.api.selector import LabelSelector
+from gpumem_operator.cli import tenants
 from gpumem_operator.cli.explain import Known, explain_pod, refusals
 from gpumem_operator.cli.leader import Release, ask, why_not_asked
+from gpumem_operator.cli.stored_policy import policy_lines
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import (
     EVENTS,
     NAMESPACES,
+    NODES,
     PODS,
     POLICIES,
     TENANTS,
@@ -29,8 +34,18 @@ from gpumem_operator.kube.resources import (
 )
 
 _MOST_PODS: Final = 50
+_NEITHER_POD_NOR_EVENT: Final = (
+    "there is none now, and no event of an earlier one. Look into another namespace with -n. A pod"
+    " that was refused is stored nowhere: whoever created it was told why"
+)
 _APPS: Final = {"deployment": "deploy", "replicaset": "rs", "statefulset": "sts", "daemonset": "ds"}
-KINDS: Final = "deployment/train, replicaset/..., statefulset/..., daemonset/..., job/..."
+_OBJECTS: Final = {
+    **dict.fromkeys(("gmp", "policy", "policies"), names.POLICY_KIND),
+    **dict.fromkeys((names.POLICY_KIND.lower(), names.POLICY_PLURAL), names.POLICY_KIND),
+    **dict.fromkeys(("gmt", "tenant", "tenants"), names.TENANT_KIND),
+    **dict.fromkeys((names.TENANT_KIND.lower(), names.TENANT_PLURAL), names.TENANT_KIND),
+}
+"""Our own kinds, as kubectl and as people name them."""
 
 
 class Target(NamedTuple):
@@ -56,12 +71,28 @@ def target_of(text: str) -> Target | None:
     """From KIND/NAME as kubectl takes it; None for anything else."""
     kind, slash, name = text.partition("/")
     kind = kind.lower()
+    if slash and name and (ours := _OBJECTS.get(kind)):
+        return Target(ours, POLICIES if ours == names.POLICY_KIND else TENANTS, name)
     long = {"po": "pod", **{short: kind for kind, short in _APPS.items()}}
     kind = long.get(kind, kind if kind in _PASCAL else kind.removesuffix("s"))
     if not slash or not name or kind not in _PASCAL:
         return None
     group = "" if kind == "pod" else "batch" if kind == "job" else "apps"
     return Target(_PASCAL[kind], Resource(group, "v1", f"{kind}s"), name)
+
+
+def misunderstood(text: str) -> str:
+    """Why `text` is no target, and what was probably meant."""
+    kind, slash, name = text.partition("/")
+    if not slash or not name:
+        return f"{text!r} names no kind: give KIND/NAME, like pod/{kind or 'train-0'}"
+    known = (*_PASCAL, *_OBJECTS)
+    near = get_close_matches(kind.lower(), known, n=1, cutoff=0.7)
+    hint = f": did you mean {near[0]}/{name}?" if near else ""
+    return f"kind {kind} is not known here{hint or f': known are {_KINDS}'}"
+
+
+_KINDS: Final = f"{', '.join(_PASCAL)}, gmp (policy) and gmt (tenant)"
 
 
 class Story(NamedTuple):
@@ -73,7 +104,14 @@ class Story(NamedTuple):
 
 async def run(api: Api, release: Release, *, namespace: str, target: Target, as_json: bool) -> None:
     """Print what is known. Raises ApiError where not even the pods may be read."""
-    story = await tell(api, release, namespace=namespace, target=target)
+    if target.kind == names.TENANT_KIND:
+        await tenants.run(api, release, tenant=target.name, watch=False, as_json=as_json)
+        return
+    if target.kind == names.POLICY_KIND:
+        policy = await api.get(POLICIES.path(target.name, namespace=namespace))
+        story = Story(policy_lines(policy), [])
+    else:
+        story = await tell(api, release, namespace=namespace, target=target)
     if as_json:
         typer.echo(json.dumps({"lines": story.lines, "notes": story.notes}, indent=2))
         return
@@ -89,24 +127,22 @@ async def tell(api: Api, release: Release, *, namespace: str, target: Target) ->
     known, notes = await _known(api, namespace)
     events = [
         event
-        for kind, name in subjects
-        for event in await _events(api, namespace, kind=kind, name=name)
+        for kind, name, uid in subjects
+        for event in await _events(api, namespace, kind=kind, name=name, uid=uid)
     ]
     lines = []
+    if not pods and not events and target.kind == "Pod":
+        raise NotFound(f"pod {namespace}/{target.name}", _NEITHER_POD_NOR_EVENT, 404)
     if not pods:
         lines.append(f"{target.kind} {namespace}/{target.name} has no pod now.")
     lines += [f"refused: {message}" for message in refusals(events)]
-    if not pods and not events and target.kind == "Pod":
-        lines.append(
-            "  A pod that was refused is stored nowhere: whoever created it was told why. There are"
-            " no events of it either."
-        )
     usage = await _usage(api, release, namespace, notes) if pods else None
     for pod in pods[:_MOST_PODS]:
         metadata = pod["metadata"]
-        own = await _events(api, namespace, kind="Pod", name=metadata["name"])
+        own = await _events(api, namespace, kind="Pod", name=metadata["name"], uid=metadata["uid"])
         row = None if usage is None else usage.get(metadata["uid"], {})
         lines += explain_pod(pod, replace(known, usage=row, events=tuple(_ours(own))))
+        lines += await _nodes(api, pod)
     if not pods:
         lines += [f"  event: {one.get('reason')}: {one.get('message')}" for one in events]
     if len(pods) > _MOST_PODS:
@@ -116,16 +152,16 @@ async def tell(api: Api, release: Release, *, namespace: str, target: Target) ->
 
 async def _pods(
     api: Api, namespace: str, target: Target
-) -> tuple[list[Any], list[tuple[str, str]]]:
+) -> tuple[list[Any], list[tuple[str, str, str]]]:
     """The target's pods, and whose events tell about pods that are not there."""
     path = target.resource.path(target.name, namespace=namespace)
-    subjects = [(target.kind, target.name)]
     try:
         found = await api.get(path)
     except NotFound:
         if target.kind != "Pod":
             raise
-        return [], subjects
+        return [], [(target.kind, target.name, "")]
+    subjects = [(target.kind, target.name, found["metadata"]["uid"])]
     if target.kind == "Pod":
         return [found], subjects
     selector = LabelSelector.model_validate(
@@ -139,7 +175,7 @@ async def _pods(
         for one in (await api.get(sets.path(namespace=namespace))).get("items") or ():
             owners = one["metadata"].get("ownerReferences") or ()
             if any(owner.get("uid") == found["metadata"]["uid"] for owner in owners):
-                subjects.append(("ReplicaSet", one["metadata"]["name"]))
+                subjects.append(("ReplicaSet", one["metadata"]["name"], one["metadata"]["uid"]))
     return pods, subjects
 
 
@@ -147,14 +183,14 @@ async def _known(api: Api, namespace: str) -> tuple[Known, list[str]]:
     """What decides about the pods of the namespace, as far as it may be read."""
     notes: list[str] = []
     policies = await _try(api, POLICIES.path(namespace=namespace), "policies", notes)
-    tenants = await _try(api, TENANTS.path(), "tenants", notes)
+    quotas = await _try(api, TENANTS.path(), "tenants", notes)
     space = await _try(api, NAMESPACES.path(namespace), "the namespace's labels", notes)
     known = Known(
         policies=tuple(policy_record(raw) for raw in (policies or {}).get("items") or ()),
         namespace=namespace_record(space) if space else NamespaceRecord(namespace, {}),
         tenants=None
-        if tenants is None
-        else tuple(tenant_record(raw) for raw in tenants.get("items") or ()),
+        if quotas is None
+        else tuple(tenant_record(raw) for raw in quotas.get("items") or ()),
     )
     return known, notes
 
@@ -179,8 +215,27 @@ async def _usage(
     return {row["uid"]: row for row in document["pods"]}
 
 
-async def _events(api: Api, namespace: str, *, kind: str, name: str) -> Sequence[Mapping[str, Any]]:
-    query = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
+async def _nodes(api: Api, pod: Mapping[str, Any]) -> list[str]:
+    """What admission required of the node, and whether any node has it."""
+    label = (pod["metadata"].get("annotations") or {}).get(names.NODE_AFFINITY_ANNOTATION)
+    if not label:
+        return []
+    text = f"  nodes: admission lets it go only to those labelled {label}=true, which can hold its"
+    query = {"labelSelector": f"{label}=true", "limit": "1"}
+    try:
+        found = (await api.get(NODES.path(), query=query)).get("items")
+    except ApiError:
+        return [f"{text} limit; whether there are any can not be said: nodes may not be read"]
+    waits = "" if found else "; no node has this label, so no node can take the pod"
+    return [f"{text} limit (minimumEnforcer of its policy, or the chart's driverLimits){waits}"]
+
+
+async def _events(
+    api: Api, namespace: str, *, kind: str, name: str, uid: str
+) -> Sequence[Mapping[str, Any]]:
+    """Of this very object, and not of an earlier one of the name, where `uid` is known."""
+    selector = f"involvedObject.kind={kind},involvedObject.name={name}"
+    query = {"fieldSelector": f"{selector},involvedObject.uid={uid}" if uid else selector}
     try:
         found = await api.get(EVENTS.path(namespace=namespace), query=query)
     except ApiError:

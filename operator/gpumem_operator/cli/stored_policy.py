@@ -1,0 +1,64 @@
+"""A policy for people, from its stored object: what it asks for and how its pods do. Pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.api.records import PolicyRecord, policy_record
+
+Row = Mapping[str, Any]
+
+
+def policy_lines(raw: Row) -> list[str]:
+    """Lines for people, the first is a title."""
+    record, status = policy_record(raw), raw.get("status") or {}
+    return [
+        f"policy {raw['metadata']['namespace']}/{record.name}",
+        *_spec(record),
+        *_pods(status),
+        *(
+            f"  {one['type']}: {one['status']} ({one['reason']}): {one['message']}"
+            for one in status.get("conditions") or ()
+        ),
+    ]
+
+
+def _spec(record: PolicyRecord) -> Iterator[str]:
+    spec = record.spec
+    if spec is None:
+        yield f"  spec: it can not be read: {record.problem}"
+        return
+    labels = ", ".join(f"{key}={value}" for key, value in spec.selector.match_labels.items())
+    more = len(spec.selector.match_expressions)
+    parts = [*([labels] if labels else []), *([f"{more} expressions"] if more else [])]
+    yield f"  selects: {' and '.join(parts) or 'every GPU pod of its namespace'}"
+    yield f"  mode: {spec.mode}; priority {spec.priority}"
+    limits = spec.limits
+    bounds = [("default", limits.default_bytes), ("min", limits.min_bytes)]
+    bounds += [("max", limits.max_bytes), ("context reserve", limits.context_reserve_bytes)]
+    shown = [f"{word} {_amount(amount, absent='none')}" for word, amount in bounds]
+    yield f"  limits per GPU: {', '.join(shown)}"
+    yield f"  limit held at least by: {spec.enforcement.minimum_enforcer} (minimumEnforcer)"
+
+
+def _pods(status: Row) -> Iterator[str]:
+    pods, memory = status.get("pods"), status.get("memory")
+    if pods is None or memory is None:
+        yield "  pods: not counted yet; the leader writes the status within 10 s"
+        return
+    yield (
+        "  pods: "
+        + ", ".join(f"{pods.get(k, 0)} {k}" for k in ("managed", "outdated"))
+        + (f", {pods.get('unmanaged', 0)} that never went through admission")
+    )
+    declared = _amount(memory.get("declaredBytes"), absent="unknown")
+    used = _amount(memory.get("usedBytes"), absent="unknown")
+    unknown = memory.get("unknownPods")
+    missing = f", of {unknown} pods it is unknown" if unknown else ""
+    yield f"  declared: {declared}; used: {used}{missing}"
+    counts = [f"{number} {kind}" for kind, number in (status.get("enforcers") or {}).items()]
+    yield f"  limits held by: {', '.join(one for one in counts if one[0] != '0') or 'no pod runs'}"
+
+
+def _amount(amount: int | None, *, absent: str) -> str:
+    return absent if amount is None else show_bytes(amount)

@@ -1,0 +1,59 @@
+"""KIND/NAME of `kubectl gpumem why`."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpumem_operator.cli.stored_policy import policy_lines
+from gpumem_operator.cli.why import misunderstood, target_of
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("gmp/a", "GPUMemoryPolicy"),
+        ("policy/a", "GPUMemoryPolicy"),
+        ("gpumemorypolicies/a", "GPUMemoryPolicy"),
+        ("gmt/a", "GPUMemoryTenant"),
+        ("GPUMemoryTenant/a", "GPUMemoryTenant"),
+        ("deploy/a", "Deployment"),
+        ("pods/a", "Pod"),
+    ],
+)
+def test_kinds_are_known_by_their_names(text: str, kind: str) -> None:
+    target = target_of(text)
+    assert target is not None
+    assert (target.kind, target.name) == (kind, "a")
+
+
+def test_a_typing_error_is_answered_with_what_was_meant() -> None:
+    assert target_of("deploymnt/serve") is None
+    assert misunderstood("deploymnt/serve").endswith("did you mean deployment/serve?")
+    assert "known are pod, job," in misunderstood("service/x")
+    assert misunderstood("train") == "'train' names no kind: give KIND/NAME, like pod/train"
+
+
+def test_a_policy_is_told_from_its_object() -> None:
+    raw = {
+        "metadata": {"namespace": "ml", "name": "a", "uid": "1", "generation": 1},
+        "spec": {"limits": {"default": "8Gi"}, "enforcement": {"minimumEnforcer": "Driver"}},
+        "status": {
+            "pods": {"managed": 2, "outdated": 1, "unmanaged": 0},
+            "memory": {"declaredBytes": 2**34, "unknownPods": 1},
+            "enforcers": {"framework": 1, "none": 0, "unknown": 1},
+            "conditions": [
+                {"type": "Ready", "status": "True", "reason": "Applied", "message": "Good."}
+            ],
+        },
+    }
+    assert policy_lines(raw) == [
+        "policy ml/a",
+        "  selects: every GPU pod of its namespace",
+        "  mode: Active; priority 0",
+        "  limits per GPU: default 8Gi, min 2Gi, max none, context reserve 1Gi",
+        "  limit held at least by: Driver (minimumEnforcer)",
+        "  pods: 2 managed, 1 outdated, 0 that never went through admission",
+        "  declared: 16Gi; used: unknown, of 1 pods it is unknown",
+        "  limits held by: 1 framework, 1 unknown",
+        "  Ready: True (Applied): Good.",
+    ]
