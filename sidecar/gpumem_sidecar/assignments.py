@@ -17,6 +17,7 @@ from gpumem_sidecar.picture import Assignment, Gpu
 _GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)")
 _GPU_DRIVER = "gpu.nvidia.com"
 """NVIDIA's driver for resource claims, which names devices in its own way."""
+_UUID = re.compile(r"(?:GPU|MIG)-[A-Za-z0-9/-]+", re.ASCII)
 _REPLICA = re.compile(r"::\d+$", re.ASCII)
 _INDEX = re.compile(r"(?:nvidia)?(\d{1,4})(?:/vgpu\d+)?", re.ASCII)
 
@@ -45,11 +46,13 @@ def assignments_of(given: Iterable[Given], gpus: Iterable[Gpu]) -> tuple[Assignm
     whole = [gpu for gpu in known if gpu.uuid not in divided]
     uuids = {gpu.uuid for gpu in whole}
     by_index = {gpu.number: gpu.uuid for gpu in whole if gpu.parent is None}
-    found = (_assignment(one, uuids, by_index) for one in given)
+    found = (_assignment(one, uuids, by_index, divided) for one in given)
     return tuple(one for one in found if one.gpus or one.unnamed)
 
 
-def _assignment(given: Given, uuids: set[str], by_index: dict[int, str]) -> Assignment:
+def _assignment(
+    given: Given, uuids: set[str], by_index: dict[int, str], divided: set[str]
+) -> Assignment:
     gpus: set[str] = set()
     unnamed = 0
     for device in given.devices:
@@ -57,8 +60,9 @@ def _assignment(given: Given, uuids: set[str], by_index: dict[int, str]) -> Assi
         name = _REPLICA.sub("", device.id)
         index = _INDEX.fullmatch(name) if is_gpu else None
         uuid = by_index.get(int(index[1])) if index else name
-        if uuid in uuids:
-            gpus.add(uuid)
+        if uuid in uuids or (uuid not in divided and _UUID.fullmatch(uuid or "")):
+            # Also one that NVML does not list (any more): it is known by name, and by nothing else.
+            gpus.add(uuid or "")
         elif is_gpu or device.resource == _GPU_DRIVER:
             unnamed += 1
     names = (given.pod_namespace, given.pod_name, given.container)

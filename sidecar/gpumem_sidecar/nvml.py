@@ -1,6 +1,6 @@
 """The one door to NVML: it is started late, lost and found again here, and nowhere else.
 
-Every error becomes a reason in one place. What NVML says is never trusted to come at all: `Patient`
+What NVML says is never trusted to come at all: `Patient`
 asks in a thread of its own, and whoever waits goes on without an answer.
 """
 
@@ -14,7 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from gpumem_sidecar.driver_limits import DriverLimits, Support
+from gpumem_sidecar.known_cards import KnownCards
 from gpumem_sidecar.nvml_calls import memory_of, processes_of
+from gpumem_sidecar.nvml_errors import reason_of
 from gpumem_sidecar.reading import Card, Listed, Reading, Reason
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -28,29 +30,6 @@ ROUTINE_SECONDS = 600.0
 without persistence mode the driver puts a card to sleep when its last user closes it."""
 READS_FOR_ONE_MOMENT = 3
 """Processes and memory are two questions, and what happens between them must not be reported."""
-
-REASONS: dict[str, Reason] = {
-    "LibraryNotFound": "NoNVMLInSidecar",
-    "DriverNotLoaded": "NoNVMLInSidecar",
-    "GpuIsLost": "DeviceLost",
-    "GpuNotFound": "DeviceLost",
-    "ResetRequired": "DeviceLost",
-    "NotSupported": "NotSupported",
-    "FunctionNotFound": "NotSupported",
-    "Timeout": "Timeout",
-}
-"""By the name of pynvml's class without `NVMLError_`; every other error is an NVMLError."""
-
-
-def reason_of(error: Exception) -> Reason:
-    """Why there is no number, for anything that pynvml raises."""
-    name = type(error).__name__
-    # Where the package itself is not installed, the outcome is that of a missing library.
-    if isinstance(error, ImportError):
-        return "NoNVMLInSidecar"
-    if name == "NVMLLibraryMismatchError":  # which is no NVMLError
-        return "NotSupported"
-    return REASONS.get(name.removeprefix("NVMLError_"), "NVMLError")
 
 
 def _load() -> Any:
@@ -86,8 +65,8 @@ class Door:
         self._start_at = 0.0
         """When it may be, or is to be, started again."""
         self._failure: Reason = "NVMLError"
-        self._names: dict[int, tuple[str, str]] = {}
-        """UUID and model by index: a lost card does not tell them any more."""
+        self._known = KnownCards()
+        self._version = ""
         self._support: Support | None = None
         """Whether any card seen in this reading can limit cgroups."""
         self.outdated = False
@@ -100,16 +79,19 @@ class Door:
         if self._nvml is None:
             return Reading(unknown=self._failure)
         try:
-            version = self._nvml.nvmlSystemGetDriverVersion()
+            self._version = self._nvml.nvmlSystemGetDriverVersion()
             count = self._nvml.nvmlDeviceGetCount()
         except Exception as error:
             self._fail(error)
             return Reading(unknown=self._failure)
         self._support = None
-        cards = [card for index in range(count) for card in self._cards(index, version)]
+        cards = self._known.read(self._nvml, count, self._measure)
+        if not cards:
+            # A library without any card tells nothing about those that others were given.
+            return Reading(self._version, "NoNVMLInSidecar")
         if any(card.unknown == "DeviceLost" for card in cards):
             self._start_at = min(self._start_at, self._clock() + LOST_SECONDS)
-        return Reading(version, None, tuple(cards), self._support)
+        return Reading(self._version, None, cards, self._support)
 
     def _start(self) -> None:
         worked_before = self._nvml is not None
@@ -140,62 +122,24 @@ class Door:
         self._stop()
         self._start_at = self._clock() + RETRY_SECONDS
 
-    def _cards(self, index: int, version: str) -> list[Card]:
-        """The card and its MIG instances."""
-        nvml = self._nvml
-        try:
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            uuid, model = nvml.nvmlDeviceGetUUID(handle), nvml.nvmlDeviceGetName(handle)
-        except Exception as error:
-            return self._lost(index, reason_of(error))
-        self._names[index] = (uuid, model)
-        card = Card(uuid, index, model)
-        try:
-            most = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
-        except Exception:
-            most = 0  # a driver or a card that knows no MIG
-        if most == 0:
-            return [self._measure(card, handle, version)]
-        # Its processes are those of its instances, and would be counted twice.
-        whole = self._measure(card, handle, version, with_processes=False)
-        return [whole, *self._instances(card, handle, most, version)]
-
-    def _lost(self, index: int, reason: Reason) -> list[Card]:
-        if index not in self._names:
-            return []  # nobody knows which card it is
-        uuid, model = self._names[index]
-        return [Card(uuid, index, model, unknown=reason)]
-
-    def _instances(self, card: Card, handle: Any, most: int, version: str) -> list[Card]:
-        nvml, found = self._nvml, []
-        for index in range(most):
-            try:
-                instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-                uuid = nvml.nvmlDeviceGetUUID(instance)
-            except Exception:
-                continue  # indices have gaps, and a container does not see the instances of others
-            named = Card(uuid, index, card.model, parent=card.uuid)
-            found.append(self._measure(named, instance, version))
-        return found
-
-    def _measure(
-        self, card: Card, handle: Any, version: str, *, with_processes: bool = True
-    ) -> Card:
+    def _measure(self, card: Card, handle: Any, *, with_processes: bool = True) -> Card:
         measured = card
         for _ in range(READS_FOR_ONE_MOMENT):
-            measured = self._measure_once(card, handle, version, with_processes)
+            measured = self._measure_once(card, handle, with_processes)
             attributed = sum(listed.bytes or 0 for listed in measured.processes)
             if measured.used_bytes is None or attributed <= measured.used_bytes:
                 break
         return measured
 
-    def _measure_once(self, card: Card, handle: Any, version: str, with_processes: bool) -> Card:
+    def _measure_once(self, card: Card, handle: Any, with_processes: bool) -> Card:
         unknown: Reason | None = None
         if with_processes:
             ticks = ticks_after_boot()
             try:
-                listed = self._with_limits(handle, processes_of(self._nvml, handle, version))
-                card = card._replace(processes=listed, listed_ticks=ticks)
+                listed = processes_of(self._nvml, handle, self._version)
+                card = card._replace(
+                    processes=self._with_limits(handle, listed), listed_ticks=ticks
+                )
             except Exception as error:
                 unknown = reason_of(error)
         try:

@@ -171,6 +171,11 @@ def test_a_container_with_gpus_that_could_not_be_named_may_be_on_any_card() -> N
     assert rows(found) == [("main", "", "DeviceLost"), ("main", GPU, GIB)]
 
 
+def test_a_gpu_that_was_given_and_that_nobody_lists_is_unknown() -> None:
+    found = use(agent=agent(gpus=[gpu(OTHER_GPU)], given=ALONE))
+    assert rows(found) == [("main", GPU, "DeviceLost")]
+
+
 def test_while_one_container_has_gpus_that_nobody_could_name_no_card_is_anybodys_alone() -> None:
     both = {("pod-1", "main"): [GPU], ("pod-2", "main"): []}
     found = use(agent=agent(process(GIB), gpus=[gpu(used=5 * GIB)], given=both, unnamed=1))

@@ -15,6 +15,9 @@ GPUS = (Gpu(FIRST, 0), Gpu(SECOND, 1), Gpu(DIVIDED, 2), Gpu(SLICE, 0, parent=DIV
 GPU = "nvidia.com/gpu"
 
 
+LOST = "GPU-51350000-0000-4000-8000-0000000000ff"
+
+
 def assigned(*devices: Device) -> tuple[tuple[str, ...], int] | None:
     """GPUs and how many could not be named, of one container; None where it has none."""
     found = assignments_of([Given("team", "train", "main", devices)], GPUS)
@@ -32,6 +35,7 @@ def assigned(*devices: Device) -> tuple[tuple[str, ...], int] | None:
         pytest.param(GPU, "1::2", SECOND, id="a replica of an index"),
         pytest.param(GPU, "nvidia1", SECOND, id="GKE's card"),
         pytest.param(GPU, "nvidia1/vgpu3", SECOND, id="GKE's share of a card"),
+        pytest.param(GPU, LOST, LOST, id="the UUID of a card that NVML does not list"),
         pytest.param("example.com/h200", FIRST, FIRST, id="a UUID under a name of the cluster"),
     ],
 )
@@ -42,7 +46,6 @@ def test_a_device_is_a_gpu(resource: str, name: str, uuid: str) -> None:
 @pytest.mark.parametrize(
     ("resource", "name"),
     [
-        pytest.param(GPU, "GPU-of-another-world", id="an unknown UUID"),
         pytest.param(GPU, "7", id="an index that no card has"),
         pytest.param(GPU, "nvidia1/gi3", id="GKE's MIG instance"),
         pytest.param(GPU, "2", id="a card that is divided into instances, by its index"),

@@ -86,12 +86,16 @@ def test_a_card_that_was_added_is_seen_after_a_while(node: Node) -> None:
     assert [gpu["uuid"] for gpu in found["gpus"]] == [ONE.uuid, TWO.uuid]
 
 
-def test_a_card_that_was_taken_out_is_lost_and_then_gone(node: Node) -> None:
+def test_a_card_that_was_taken_out_stays_lost_also_after_a_new_start_of_nvml(node: Node) -> None:
     with Sampling(node.folder, agent=True) as sampling:
         sampling.sample()
         node.use(Driver((ONE,)))
-        assert [gpu["unknown"] for gpu in sampling.sample()["gpus"]] == [None, "DeviceLost"]
-        assert len(sampling.sample(advance=LOST_SECONDS)["gpus"]) == 1
+        for passed in (0, LOST_SECONDS, ROUTINE_SECONDS):
+            gpus = sampling.sample(advance=passed)["gpus"]
+            assert [(gpu["uuid"], gpu["unknown"]) for gpu in gpus] == [
+                (ONE.uuid, None),
+                (TWO.uuid, "DeviceLost"),
+            ]
 
 
 def test_a_hang_is_unknown_in_time_and_over_when_it_is_over(node: Node) -> None:

@@ -33,6 +33,7 @@ class AgentView:
         self._pods = {pod.uid: pod for pod in pods}
         self._picture = picture
         self._held = by_pod(self._pods, picture.processes)
+        self._listed = {gpu.uuid for gpu in picture.gpus}
         self._broken = unlisted(picture)
         self._alone = _alone(self._pods, picture)
 
@@ -78,6 +79,9 @@ class AgentView:
         alone, used = self._alone.get(gpu, (None, 0))
         if gpu in self._broken:
             return GpuUse(*place, Amount(None, self._broken[gpu]), processes)
+        if gpu not in self._listed:
+            # The kubelet gave it, and NVML tells of no such card (any more).
+            return GpuUse(*place, Amount(None, "DeviceLost"), processes)
         if alone == holder and (processes or used >= _LESS_THAN_A_CONTEXT):
             # Whatever is on a card that is its alone is its, managed memory included.
             return GpuUse(*place, Amount(used), processes)
