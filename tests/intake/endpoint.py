@@ -61,7 +61,7 @@ class Clock:
 
 @asynccontextmanager
 async def serving(
-    reviewer: Reviewer | None = None, clock: Clock | None = None
+    reviewer: Reviewer | None = None, clock: Clock | None = None, measured: str = ""
 ) -> AsyncIterator[tuple[TestClient[Any, Any], Store]]:
     store, clock = Store(), clock or Clock()
     intake = Intake(
@@ -69,6 +69,7 @@ async def serving(
         Identities(reviewer or Reviewer(), clock),
         accounts=Accounts(agent=AGENT, reader="reader"),
         limits=lambda _: [],
+        measured=lambda sender: measured in ("", sender.id),
         documents=Documents(usage=lambda _, __: {}, tenants=lambda _: {}),
         monotonic=clock,
     )

@@ -112,6 +112,19 @@ async def test_an_address_with_bad_tokens_is_not_heard_for_a_while() -> None:
         assert (await send(client, json.dumps(FULL).encode()))[0] == 200
 
 
+async def test_bad_tokens_of_an_address_do_not_silence_its_good_senders() -> None:
+    clock = Clock()
+    async with serving(clock=clock) as (client, _):
+        assert (await send(client, json.dumps(FULL).encode()))[0] == 200
+        # The second time the API server has to be asked again: what it said is a minute old.
+        for sequence, pause in ((2, 0), (3, 61)):
+            clock.now += pause
+            statuses = [(await send(client, b"{}", with_token="bad"))[0] for _ in range(25)]
+            assert statuses[-1] == 429
+            body = json.dumps(FULL | {"sequence": sequence}).encode()
+            assert (await send(client, body))[0] == 200
+
+
 async def test_a_large_body_without_a_length_is_cut_off() -> None:
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(300):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
+import gpumem_shim
 from enforcement_evidence import framework, process, shim, use
-from gpumem_operator.reports.cap_hits import CapHits, CapPlace
+from gpumem_operator.reports.cap_hits import FRAMEWORKS, MOST_REMEMBERED, CapHits, CapPlace
 from gpumem_operator.reports.enforcement import enforcers_of
 from gpumem_operator.reports.incidents import MOST_AT_ONCE, PAUSE_SECONDS, Incidents
 from gpumem_operator.reports.pictures import ProcessReading
@@ -89,8 +92,46 @@ def test_hits_of_a_container_are_summed_over_processes_and_their_ends() -> None:
     assert sums.totals == {}
 
 
+def test_hits_of_a_process_that_was_not_seen_for_a_while_are_not_counted_again() -> None:
+    sums = CapHits()
+    counted = use(hits(7, start_time=5))
+    for one in (counted, use(process("Timeout", claim=None)), counted, use(), counted):
+        sums.advance([one])
+    assert sums.totals == {TORCH: 7}
+    sums.advance([use(hits(7, pid=4711, start_time=5))])
+    assert sums.totals == {TORCH: 7}, "the agent knows the process by another PID"
+    sums.advance([use(hits(9, start_time=5))])
+    assert sums.totals == {TORCH: 9}
+
+
+def test_names_that_a_workload_invents_make_one_sum_together() -> None:
+    sums, other = CapHits(), CapPlace("pod-1", "main", "other")
+    for number in range(5):
+        invented = framework().model_copy(update={"cap_hits": 1, "name": f"f{number}"})
+        sums.advance([use(process(claim=shim(framework(), invented)))])
+    assert set(sums.totals) <= {TORCH, other}
+    assert sums.totals[other] == 1
+
+
+def test_no_more_processes_are_remembered_than_a_pod_may_have() -> None:
+    sums = CapHits()
+    for start in range(MOST_REMEMBERED + 5):
+        sums.advance([use(hits(1, start_time=start))])
+    before = sums.totals[TORCH]
+    sums.advance([use(hits(1, start_time=MOST_REMEMBERED + 4))])
+    assert sums.totals[TORCH] == before, "the latest is remembered"
+    sums.advance([use(hits(1, start_time=0))])
+    assert sums.totals[TORCH] == before + 1, "the first is forgotten"
+
+
 def test_a_count_that_falls_takes_nothing_away() -> None:
     sums = CapHits()
     sums.advance([use(hits(5))])
     sums.advance([use(hits(1))])
     assert sums.totals == {TORCH: 5}
+
+
+def test_every_framework_that_the_shim_caps_has_a_sum_of_its_own() -> None:
+    folder = Path(gpumem_shim.__file__).parent / "frameworks"
+    sources = "".join(one.read_text() for one in folder.glob("*.py"))
+    assert set(re.findall(r'^    name = "(\w+)"', sources, re.MULTILINE)) == FRAMEWORKS

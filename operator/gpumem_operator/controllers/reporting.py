@@ -45,6 +45,7 @@ class ReportIntake:
                 reader=account(namespace, reports.reader_account),
             ),
             limits=board.limits_of,
+            measured=board.measures,
             documents=Documents(usage=board.document, tenants=board.tenants_document),
         )
 

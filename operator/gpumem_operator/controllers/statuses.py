@@ -205,12 +205,8 @@ class StatusWorker:
             "name": policy.name,
             "uid": policy.uid,
         }
-        await self._writer.warn(
-            about,
-            reason=MEASUREMENT_UNAVAILABLE,
-            message=str(now.get("message")),
-            now=timestamp(self._now()),
-        )
+        message = str(now.get("message"))
+        await self._alarms.tell(about, kind=MEASUREMENT_UNAVAILABLE, message=message)
 
     async def _write(self, path: str, version: int, status: Mapping[str, Any]) -> None:
         # With the version that was read: the list of conditions is replaced as a whole.

@@ -68,6 +68,10 @@ class UsageBoard:
             self._keys_by_uid[new.measured.uid] = key
             self._keys_by_node[new.measured.node].add(key)
 
+    def measures(self, sender: Sender) -> bool:
+        """Whether pods with GPUs are the sender's: any pod may have a token and report."""
+        return sender.kind == "NodeAgent" or sender.id in self._keys_by_uid
+
     def limits_of(self, sender: Sender) -> list[Limit]:
         """What the containers of the sender's pods may hold, per GPU."""
         if sender.kind == "NodeAgent":

@@ -2,8 +2,8 @@
 
 Tokens come with audience gpumemory.dev, bound to a pod. The API server is asked about each one, and
 its answer is believed for a minute: under the token's hash, so that no token is kept. Questions in
-flight are bounded, and an address that keeps sending bad tokens is not looked at for a while, so
-that nobody keeps the senders from being heard.
+flight are bounded. Of an address that keeps sending bad tokens only those are looked at for a while
+that were good before, so that nobody keeps the senders from being heard, its neighbours included.
 """
 
 import asyncio
@@ -65,13 +65,18 @@ class Identities:
         """Raises NotAuthenticated and CanNotAsk."""
         if not token or len(token) > _LONGEST_TOKEN or not looks_like_ours(token):
             raise NotAuthenticated(f"a token with audience {names.TOKEN_AUDIENCE} is needed")
-        digest = hashlib.sha256(token.encode()).digest()
+        digest = _digest(token)
         until, identity = self._known.get(digest, (0.0, None))
         if self._monotonic() >= until:
             identity = await self._ask_once(digest, token)
         if identity is None:
             raise NotAuthenticated("the API server does not take the token for a valid one")
         return identity
+
+    def familiar(self, token: str) -> bool:
+        """Whether the token was good when the API server was last asked about it."""
+        _, identity = self._known.get(_digest(token), (0.0, None))
+        return identity is not None
 
     async def _ask_once(self, digest: bytes, token: str) -> Identity | None:
         """All who come with the same token wait for the same answer."""
@@ -119,6 +124,10 @@ def identity_in(status: Mapping[str, Any]) -> Identity | None:
         pod_uid=_one(extra.get(f"{_EXTRA}pod-uid")),
         node=_one(extra.get(f"{_EXTRA}node-name")),
     )
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
 def _one(values: Any) -> str:

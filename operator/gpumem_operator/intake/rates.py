@@ -16,15 +16,15 @@ class Rates:
         self._buckets: dict[Hashable, tuple[float, float]] = {}
         """What is left, and when that was so; in the order of last use."""
 
-    def allow(self, key: Hashable) -> bool:
-        """Take one, if one is left."""
+    def allow(self, key: Hashable, cost: float = 1) -> bool:
+        """Take one, or as many as it costs, if so much is left."""
         left = self._left(key)
         self._buckets.pop(key, None)
         if len(self._buckets) >= MOST_BUCKETS:
             # Who did not come for longest has a full bucket again, or soon.
             del self._buckets[next(iter(self._buckets))]
-        self._buckets[key] = (left - 1 if left >= 1 else left, self._monotonic())
-        return left >= 1
+        self._buckets[key] = (left - cost if left >= cost else left, self._monotonic())
+        return left >= cost
 
     def spent(self, key: Hashable) -> bool:
         """Whether nothing is left; takes nothing."""

@@ -22,17 +22,17 @@ import aiohttp
 import orjson
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-from pydantic import ValidationError
 
 from gpumem_operator import names
-from gpumem_operator.intake.answers import JSON, Refusal, faults_of
+from gpumem_operator.intake.answers import JSON, Refusal
+from gpumem_operator.intake.bodies import Bodies
 from gpumem_operator.intake.identity import CanNotAsk, Identities, Identity, NotAuthenticated
 from gpumem_operator.intake.rates import Rates
 from gpumem_operator.intake.senders import Accounts, NotAllowed, sender_of
 from gpumem_operator.kube.serving import ServingCertificate
 from gpumem_operator.metrics.intake import ANSWERS
 from gpumem_operator.reports.pictures import Sender
-from gpumem_operator.reports.report import Answer, Limit, Report
+from gpumem_operator.reports.report import Answer, Limit
 from gpumem_operator.reports.store import OutOfSequence, Store, TooManySenders
 from gpumem_operator.serving.listener import Listener
 from gpumem_operator.serving.places import Limits
@@ -78,6 +78,7 @@ class Intake:
         *,
         accounts: Accounts,
         limits: LimitsOf,
+        measured: Callable[[Sender], bool],
         documents: Documents,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -85,10 +86,15 @@ class Intake:
         self._identities = identities
         self._accounts = accounts
         self._limits = limits
+        self._measured = measured
+        """Whether what the sender sees is of use to anybody."""
+        self._bodies = Bodies()
         self._documents = documents
         self._monotonic = monotonic
         # A sender may come every 500 ms while an order is open.
         self._senders = Rates(per_second=4, burst=20, monotonic=monotonic)
+        self._largest = Rates(per_second=1 / 8, burst=4, monotonic=monotonic)
+        """Senders by bytes, in reports of the largest size."""
         self._strangers = Rates(per_second=1, burst=20, monotonic=monotonic)
         """Addresses by bad tokens."""
         self.port = 0
@@ -122,6 +128,7 @@ class Intake:
     def application(self) -> web.Application:
         """The endpoint, to be served by someone."""
         application = web.Application(middlewares=[self._answer])
+        application.on_cleanup.append(self._close)
         application.add_routes(
             [
                 web.post(REPORTS_PATH, self._report),
@@ -130,6 +137,9 @@ class Intake:
             ]
         )
         return application
+
+    async def _close(self, _: web.Application) -> None:
+        self._bodies.close()
 
     @web.middleware
     async def _answer(
@@ -153,17 +163,19 @@ class Intake:
     async def _report(self, request: web.Request) -> web.Response:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         identity = await self._identify(request, token if kind == "Bearer" else "")
-        if not self._senders.allow(identity.pod_uid or identity.user):
+        key = identity.pod_uid or identity.user
+        if not self._senders.allow(key):
             raise Refusal(429, "more than 4 reports per second", retry_seconds=1)
         agent = identity.user == self._accounts.agent
-        body = await _body(request, LARGEST_OF_AGENT if agent else LARGEST_OF_SIDECAR)
-        try:
-            report = Report.model_validate_json(body)
-        except ValidationError as error:
-            raise Refusal(400, faults_of(error)) from None
+        largest = LARGEST_OF_AGENT if agent else LARGEST_OF_SIDECAR
+        body = await _body(request, largest)
+        if not self._largest.allow(key, len(body) / largest):
+            raise Refusal(429, f"more than {largest // 8} bytes per second", retry_seconds=8)
+        report = await self._bodies.read(body, largest)
         try:
             sender = sender_of(identity, report, self._accounts)
-            whole = self._store.take(sender, report, self._monotonic())
+            keep = self._measured(sender)
+            whole = self._store.take(sender, report, self._monotonic(), keep=keep)
         except NotAllowed as error:
             raise Refusal(403, str(error)) from None
         except OutOfSequence as error:
@@ -191,7 +203,7 @@ class Intake:
 
     async def _identify(self, request: web.Request, token: str) -> Identity:
         address = request.remote or ""
-        if self._strangers.spent(address):
+        if self._strangers.spent(address) and not self._identities.familiar(token):
             raise Refusal(429, "too many bad tokens from this address", retry_seconds=5)
         try:
             return await self._identities.of(token)

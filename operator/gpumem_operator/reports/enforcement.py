@@ -10,7 +10,7 @@ it is believed as long as the caps fit into the limit and NVML measures no more 
 
 from collections.abc import Iterator, Mapping
 
-from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.reports.enforcer import DRIVER, HARDWARE, IDLE, Enforcer, weakest
 from gpumem_operator.reports.measured import GpuContainer
 from gpumem_operator.reports.pictures import ProcessReading
@@ -74,7 +74,7 @@ def _at_least(row: GpuUse) -> int:
     """Bytes that are held for sure, also where the whole is not known."""
     if row.amount.bytes is not None:
         return row.amount.bytes
-    return sum(process.amount.bytes or 0 for process in row.processes)
+    return add_bytes(process.amount.bytes or 0 for process in row.processes)
 
 
 def _driver_holds(limit: int, process: ProcessReading) -> bool:

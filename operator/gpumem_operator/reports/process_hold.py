@@ -6,7 +6,7 @@ Both bounds are per process. Whether they add up to the container's limit is not
 from dataclasses import dataclass
 from typing import Final
 
-from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.reports.enforcer import FRAMEWORK, MPS, Enforcer
 from gpumem_operator.reports.pictures import ProcessReading
 from gpumem_operator.reports.reasons import (
@@ -39,7 +39,7 @@ class ProcessHold:
         """The most that the process can hold while its bound works."""
         if self.cap_bytes is None or self.reserve_bytes is None:
             return None
-        return self.cap_bytes + self.reserve_bytes
+        return add_bytes((self.cap_bytes, self.reserve_bytes))
 
 
 def hold_of(process: ProcessReading) -> ProcessHold:
@@ -70,7 +70,7 @@ def _by_framework(process: ProcessReading, claim: Shim) -> ProcessHold:
         return ProcessHold(process, Enforcer("None", NOT_CAPPED, detail))
     outside = max((one.bytes for one in claim.outside if one.gpu == process.gpu), default=0)
     reserve = max(claim.context_reserve_bytes, outside)
-    capped = sum(cap for one in working if (cap := caps[one.name]) is not None)
+    capped = add_bytes(cap for one in working if (cap := caps[one.name]) is not None)
     return _checked(ProcessHold(process, FRAMEWORK, capped, reserve))
 
 

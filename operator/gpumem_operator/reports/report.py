@@ -10,7 +10,8 @@ and nothing listed at all.
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
+from pydantic.alias_generators import to_camel
 
 from gpumem_operator.api.model import Model
 
@@ -36,26 +37,33 @@ Reason = Literal[
 ]
 
 
-class Cap(Model):
+class Sent(BaseModel):
+    """What senders write: checked without any code of Python's for each of its objects, of which a
+    hostile report has thousands, and no further than to the first fault of a list."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
+
+
+class Cap(Sent):
     """The most that a framework's allocator may hold on one GPU."""
 
     gpu: Uuid
     cap_bytes: Amount
 
 
-class Outside(Model):
+class Outside(Sent):
     """What a process holds on one GPU beside its frameworks' allocators."""
 
     gpu: Uuid
     bytes: Amount
 
 
-class Framework(Model):
+class Framework(Sent):
     """One framework that a process has imported, and what became of its cap."""
 
     name: Text
     version: Text | None = None
-    caps: Annotated[list[Cap], Field(max_length=256)] = []
+    caps: Annotated[list[Cap], Field(max_length=256), FailFast()] = []
     """Of the process's GPU; of all its GPUs where that one is not known."""
     not_capped: Word | None = None
     """Why it has no cap on the GPUs that `caps` does not list."""
@@ -65,20 +73,20 @@ class Framework(Model):
     """Supported or Unsupported: whether the allocator can give cached memory back."""
 
 
-class Shim(Model):
+class Shim(Sent):
     """What the shim in a process wrote about itself: the workload's own claim."""
 
-    frameworks: Annotated[list[Framework], Field(max_length=16)] = []
+    frameworks: Annotated[list[Framework], Field(max_length=16), FailFast()] = []
     limit_bytes: Amount | None = None
     context_reserve_bytes: Amount | None = None
     """What it kept beside its caps for everything that is in no allocator."""
     processes_per_gpu: Amount | None = None
     """By how many it divided the limit."""
-    outside: Annotated[list[Outside], Field(max_length=256)] = []
+    outside: Annotated[list[Outside], Field(max_length=256), FailFast()] = []
     """Where it could measure it."""
 
 
-class Process(Model):
+class Process(Sent):
     """One process on one GPU. Exactly one of `bytes` and `unknown` is set."""
 
     pid: Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -111,7 +119,7 @@ class Process(Model):
         return self
 
 
-class Gpu(Model):
+class Gpu(Sent):
     """One card or MIG instance that the sender sees."""
 
     uuid: Uuid
@@ -128,7 +136,7 @@ class Gpu(Model):
     """Why amounts are missing, or why processes of this card may be."""
 
 
-class Assignment(Model):
+class Assignment(Sent):
     """GPUs that the kubelet handed to a container; only the agent knows.
 
     The kubelet names a pod without its UID, so for a moment this may tell of an earlier pod of the
@@ -138,13 +146,13 @@ class Assignment(Model):
     pod_namespace: Text
     pod_name: Text
     container: Text
-    gpus: Annotated[list[Uuid], Field(max_length=256)]
+    gpus: Annotated[list[Uuid], Field(max_length=256), FailFast()]
     """Of cards and MIG instances."""
     unnamed: Annotated[int, Field(ge=0, le=4096)] = 0
     """How many more it has, by names that the agent could not make out."""
 
 
-class Acknowledgement(Model):
+class Acknowledgement(Sent):
     """What became of an order."""
 
     id: Text
@@ -153,7 +161,7 @@ class Acknowledgement(Model):
     """Bytes given back by a Reclaim."""
 
 
-class Report(Model):
+class Report(Sent):
     """One message of a sender."""
 
     schema_version: Literal[1]
@@ -169,10 +177,10 @@ class Report(Model):
     driver_limits: Literal["Supported", "Unsupported"] | None = None
     """Whether the driver can limit a container's cgroup on a card of this node; None where nobody
     looked."""
-    gpus: Annotated[list[Gpu], Field(max_length=256)] = []
-    processes: Annotated[list[Process], Field(max_length=4096)] = []
-    assignments: Annotated[list[Assignment], Field(max_length=1024)] = []
-    acknowledgements: Annotated[list[Acknowledgement], Field(max_length=256)] = []
+    gpus: Annotated[list[Gpu], Field(max_length=256), FailFast()] = []
+    processes: Annotated[list[Process], Field(max_length=4096), FailFast()] = []
+    assignments: Annotated[list[Assignment], Field(max_length=1024), FailFast()] = []
+    acknowledgements: Annotated[list[Acknowledgement], Field(max_length=256), FailFast()] = []
 
 
 class Ours(Model):

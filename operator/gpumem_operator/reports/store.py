@@ -48,8 +48,10 @@ class Store:
     def __len__(self) -> int:
         return len(self._known)
 
-    def take(self, sender: Sender, report: Report, now: float) -> bool:
+    def take(self, sender: Sender, report: Report, now: float, *, keep: bool = True) -> bool:
         """Take in a report that arrived at `now` (seconds); whether a whole picture is here.
+
+        What nobody needs is taken without being kept, and then nothing is missing.
 
         Raises OutOfSequence and TooManySenders; nothing has changed then.
         """
@@ -70,6 +72,9 @@ class Store:
                 f"sequence {report.sequence} is not above the last one, {known.sequence}"
             )
         self._known[sender] = known
+        if not keep:
+            known.sequence, known.heard, known.picture = report.sequence, now, None
+            return True
         return _renew(known, report, sender, now)
 
     def pictures(self) -> Mapping[Sender, Picture]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from gpumem_operator.api.quantity import add_bytes
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.measured import MeasuredPod, bare_id
 from gpumem_operator.reports.pictures import Amount, Picture, ProcessReading
@@ -55,13 +56,13 @@ class Usage:
 
 
 def add(amounts: Iterable[Amount]) -> Amount:
-    """The sum; not known where any part is not."""
-    total = 0
+    """The sum, at most the largest quantity; not known where any part is not."""
+    known: list[int] = []
     for amount in amounts:
         if amount.bytes is None:
             return amount
-        total += amount.bytes
-    return Amount(total)
+        known.append(amount.bytes)
+    return Amount(add_bytes(known))
 
 
 Place = tuple[str, str]
