@@ -16,9 +16,10 @@ pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[2]
 
 
-def shown_in(document: str) -> list[list[str]]:
+def shown_in(document: str, program: str = "helm") -> list[list[str]]:
     text = (ROOT / document).read_text()
-    return [shlex.split(line)[1:] for line in re.findall(r"^\$ (helm .+)$", text, re.MULTILINE)]
+    lines = re.findall(rf"^\$ ({program} .+)$", text, re.MULTILINE)
+    return [shlex.split(line)[1:] for line in lines]
 
 
 def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +40,8 @@ def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.M
         assert "REVISION: 2" in cluster.helm(*upgrade).stdout
         assert "REVISION: 3" in cluster.helm(*with_agent).stdout
         assert names("daemonsets") == {"daemonset.apps/gpu-memory-operator-agent"}
+        for look in shown_in("docs/install.md", "kubectl"):
+            assert "gpu-memory-operator-agent" in cluster.kubectl(*look).stdout
         definitions = names("customresourcedefinitions")
         assert len(definitions) == 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +55,23 @@ def test_no_pod_of_ours_was_started_twice(operator_in_pods: Node) -> None:
         for container in pod["status"]["containerStatuses"]
     ]
     assert restarts == [0, 0, 0, 0, 0]
+
+
+def test_the_documented_command_shows_the_series_of_each_pod(operator_in_pods: Node) -> None:
+    usage = (Path(__file__).parents[2] / "docs" / "usage.md").read_text()
+    [path] = re.findall(r"^\$ kubectl get --raw (\S+/metrics)$", usage, re.MULTILINE)
+    kubectl = operator_in_pods.cluster.kubectl
+    select = "app.kubernetes.io/component in (webhook, controller)"
+    names = kubectl("get", "pods", "-n", NAMESPACE, "-l", select, "-o", "name").stdout.split()
+
+    answers = [
+        kubectl("get", "--raw", path.replace("POD", name.partition("/")[2])).stdout
+        for name in names
+    ]
+
+    assert len(answers) == 4
+    assert sum("\ngpumem_leader 1.0" in answer for answer in answers) == 1
+    assert sum("gpumem_gpu_total_bytes{" in answer for answer in answers) == 1
 
 
 def test_the_node_offers_the_memory_of_its_cards(operator_in_pods: Node, team: Team) -> None:

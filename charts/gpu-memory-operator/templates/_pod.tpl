@@ -8,6 +8,11 @@ metadata:
   annotations:
     # The processes read their settings once, so a change of them starts new ones.
     checksum/settings: {{ include "gpumem.settings" .root | sha256sum }}
+    {{- if $values.metrics.annotations }}
+    prometheus.io/scrape: "true"
+    prometheus.io/port: "8081"
+    prometheus.io/path: /metrics
+    {{- end }}
   labels:
     {{- include "gpumem.selectorLabels" . | nindent 4 }}
 spec:

@@ -120,9 +120,9 @@ class TensorFlow(Model):
     """Settings of TensorFlow."""
 
     mode: Literal["Limit", "Growth", "Default"] = "Limit"
-    """Limit: memory_limit of every GPU, set by the shim (this version's shim does not do it yet).
-    Growth: memory is taken as needed, without a cap (TF_FORCE_GPU_ALLOW_GROWTH). Default:
-    TensorFlow is left alone. Default: Limit."""
+    """Limit: the shim sets TensorFlow's memory limit of every visible GPU. Growth: memory is taken
+    as needed, without a cap (TF_FORCE_GPU_ALLOW_GROWTH). Default: TensorFlow is left alone,
+    without a cap. Default: Limit."""
 
 
 class Jax(Model):
