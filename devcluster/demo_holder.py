@@ -23,6 +23,7 @@ from devcluster.failure import ClusterError
 from devcluster.upgrades import Upgrades
 
 CHECK_SECONDS = 1.0
+ROOT = Path(__file__).parent.parent
 
 
 def main(place: str, folder: Path) -> int:
@@ -79,8 +80,11 @@ def _closing(place: Place, *, kubectl: Path, helm: Path) -> str:
     lines = [
         "The cluster goes on. To use it:",
         f"  export KUBECONFIG={kubeconfig} KUBECACHEDIR={place.commands.root}/kubectl-cache",
-        f"  {kubectl} get gmp,gmt,pods -A",
-        *(_RUNS_PODS if place.runs_pods else _RUNS_NO_POD).format(kubectl=kubectl).splitlines(),
+        f"  export PATH={kubectl.parent}:{ROOT}/.venv/bin:$PATH",
+        "  kubectl get gmp,gmt,pods -A",
+        "  kubectl gpumem top -A",
+        *([] if place.runs_pods or place.no_live_use else _OWN_POD),
+        *(_RUNS_PODS if place.runs_pods else _RUNS_NO_POD).splitlines(),
         f"  {helm} upgrade gpu-memory-operator charts/gpu-memory-operator -n gpumem-system \\",
         "    --reuse-values --set scheduling.fillResource=Enabled",
         *([f"They write their logs to {place.logs}"] if place.logs else []),
@@ -90,9 +94,15 @@ def _closing(place: Place, *, kubectl: Path, helm: Path) -> str:
     return "\n".join(lines)
 
 
+_OWN_POD = (
+    "A pod of your own that holds memory (6Gi; its annotation says how much). Each of live-node",
+    "and old-node has room for four such pods:",
+    "  kubectl create -f examples/demo/own-pod.yaml",
+    "  kubectl gpumem why pod/mine -n research",
+)
 _RUNS_NO_POD = """\
 Nothing runs on gpu-node, which has no kubelet: rollouts do not finish, and a pod goes only with
-  {kubectl} delete pod NAME -n research --force --grace-period=0
+  kubectl delete pod NAME -n research --force --grace-period=0
 The operator's processes run on this machine and follow an upgrade within seconds:"""
 _RUNS_PODS = "The operator's pods are replaced by an upgrade that changes their settings:"
 

@@ -67,12 +67,15 @@ def test_a_kept_cluster_answers_until_it_is_stopped() -> None:
     try:
         assert f"{folder}\t{record.url}\tuntil stopped\n" in devcluster("list")
         environment = os.environ | dict(re.findall(r"(KUBE\w+)=(\S+)", story))
-        kubectl = re.findall(r"^  (\S*kubectl\S*) get", story, re.MULTILINE)[0]
-        shown = subprocess.run(
-            [kubectl, "get", "gmp", "-n", "research"],
-            env=environment, capture_output=True, text=True,
-        )  # fmt: skip
-        assert "training" in shown.stdout, shown.stderr
+        [programs] = re.findall(r"export PATH=(\S+):\$PATH", story)
+        environment["PATH"] = f"{programs}:{environment['PATH']}"
+        kubectl = "kubectl"
+        hints = re.findall(r"^  (kubectl (?!delete).*)$", story, re.MULTILINE)
+        answers = [run_hint(hint, environment) for hint in hints]
+        assert re.search(r"^research +\S*training ", answers[0], re.M), answers[0]
+        assert "greedy" in answers[1], "kubectl finds the plugin"
+        if not why_not():
+            await_own_pod(hints[-1], environment)
         upgrade = re.findall(r"^  \S+/helm upgrade (?:.*\\\n)*.*$", story, re.MULTILINE)[0]
         subprocess.run(["bash", "-ec", upgrade], cwd=ROOT, env=environment, check=True)
         wait_until_the_scheduler_counts_defaults(kubectl, environment)
@@ -80,6 +83,22 @@ def test_a_kept_cluster_answers_until_it_is_stopped() -> None:
         devcluster("stop", folder)
     assert not Path(folder).parent.exists()
     assert holder.ended
+
+
+def run_hint(hint: str, environment: dict[str, str]) -> str:
+    shown = subprocess.run(
+        ["bash", "-ec", hint], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout
+
+
+def await_own_pod(why: str, environment: dict[str, str]) -> None:
+    """The pod of the closing words is measured like those of the story."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while "6Gi" not in (told := run_hint(why, environment)) or "live-node" not in told:
+        assert time.monotonic() < deadline, told
+        time.sleep(0.2)
 
 
 def wait_until_the_scheduler_counts_defaults(kubectl: str, environment: dict[str, str]) -> None:
