@@ -27,6 +27,17 @@ class Commands:
         """Run kubectl as the administrator; with `check`, a failure raises ClusterError."""
         return self._run("kubectl", arguments, {}, input=input, check=check)
 
+    def start_kubectl(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start kubectl as the administrator, with pipes for its input and its output."""
+        return subprocess.Popen(
+            [self._binaries["kubectl"], *arguments],
+            env={**os.environ, **self._kubectl_environment()},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
     def helm(
         self, *arguments: str | Path, input: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
@@ -47,15 +58,10 @@ class Commands:
         check: bool,
     ) -> subprocess.CompletedProcess[str]:
         command = [self._binaries[program], *arguments]
-        # Discovery is cached by address, which another cluster may have had an hour ago.
-        always = {
-            "KUBECONFIG": str(self.kubeconfig),
-            "KUBECACHEDIR": str(self.root / "kubectl-cache"),
-        }
         result = subprocess.run(
             command,
             input=input if input is not None else "",
-            env={**os.environ, **always, **environment},
+            env={**os.environ, **self._kubectl_environment(), **environment},
             capture_output=True,
             text=True,
             timeout=COMMAND_SECONDS,
@@ -67,3 +73,10 @@ class Commands:
                 f"{result.stdout}{result.stderr}".rstrip()
             )
         return result
+
+    def _kubectl_environment(self) -> Mapping[str, str]:
+        # Discovery is cached by address, which another cluster may have had an hour ago.
+        return {
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(self.root / "kubectl-cache"),
+        }

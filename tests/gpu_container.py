@@ -32,7 +32,8 @@ def told():
 
 
 @functools.cache
-def _libcuda() -> Path:
+def libcuda_folder() -> Path:
+    """With a simulated libcuda.so.1."""
     folder = Path(tempfile.mkdtemp(prefix="simulated-cuda-"))
     options = ["-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
     target = folder / "libcuda.so.1"
@@ -47,7 +48,7 @@ def simulated_cards(folder: Path, gpus: int) -> dict[str, str]:
     driver = environment(state)
     return {
         **{name: driver[name] for name in driver if name.startswith("SIMULATED_")},
-        "LD_LIBRARY_PATH": f"{_libcuda()}:{driver['LD_LIBRARY_PATH']}",
+        "LD_LIBRARY_PATH": f"{libcuda_folder()}:{driver['LD_LIBRARY_PATH']}",
         "SIMULATED_GPUS": str(gpus),
     }
 

@@ -14,7 +14,11 @@ from devcluster.node.driver import offer
 from devcluster.node.images import product_archives, why_no_images
 from devcluster.simulated_driver import Driver, numbered_device
 from endtoend.team import Team
+from node.cgroups import unified
 from node.workload import CARDS, MIB_PER_CARD, REPLICAS
+
+LIMITS_CGROUPS = "615.71.09"
+"""A driver that can."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,7 +48,9 @@ def operator_in_pods(request: pytest.FixtureRequest) -> Iterator[Node]:
     devices = tuple(numbered_device(index, total_mib=MIB_PER_CARD) for index in range(CARDS))
     with (
         Cluster.start() as cluster,
-        Node.start(cluster, driver=Driver(devices), driver_everywhere=request.param) as node,
+        Node.start(
+            cluster, driver=Driver(devices, version=LIMITS_CGROUPS), driver_everywhere=request.param
+        ) as node,
     ):
         if request.param:
             node.offer_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
@@ -52,7 +58,9 @@ def operator_in_pods(request: pytest.FixtureRequest) -> Iterator[Node]:
             hand_out(node, [device.uuid for device in devices])
         for archive in product_archives():
             node.import_image(archive)
-        install_in_pods(cluster, "--set=agent.enabled=true")
+        agent = {"readsLimitsOf": "{Driver,MPS}", "cgroupFolder": unified(), "intervalSeconds": 1}
+        values = [f"--set=agent.{name}={value}" for name, value in agent.items()]
+        install_in_pods(cluster, "--set=agent.enabled=true", *values)
         yield node
 
 

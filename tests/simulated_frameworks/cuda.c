@@ -32,9 +32,21 @@ int cuInit(unsigned flags)
     return 0;
 }
 
+/* The n-th of those that the container was given, where they are named. */
 static int handle_of(int ordinal, void **handle)
 {
     int (*by_index)(unsigned, void **) = call("nvmlDeviceGetHandleByIndex_v2");
+    int (*by_uuid)(const char *, void **) = call("nvmlDeviceGetHandleByUUID");
+    const char *given = getenv("NVIDIA_VISIBLE_DEVICES");
+    char name[96];
+    if (given && strncmp(given, "GPU-", 4) == 0) {
+        for (int i = 0; i < ordinal && given; i++)
+            given = strchr(given, ',') ? strchr(given, ',') + 1 : NULL;
+        if (!given)
+            return 2;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(given, ","), given);
+        return by_uuid(name, handle);
+    }
     return by_index((unsigned)ordinal, handle);
 }
 

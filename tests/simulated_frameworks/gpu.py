@@ -37,6 +37,12 @@ def total(ordinal):
     return bytes_.value
 
 
+def _name(ordinal):
+    """Of a GPU as the driver knows it: containers count those that they were given."""
+    given = [name for name in os.environ.get("NVIDIA_VISIBLE_DEVICES", "").split(",") if name]
+    return given[ordinal] if given and given[0].startswith("GPU-") else str(ordinal)
+
+
 def has_context(ordinal):
     return ordinal in _held
 
@@ -46,7 +52,7 @@ def context(ordinal):
     if ordinal not in _held:
         mib = int(os.environ.get("SIMULATED_CONTEXT_MIB", "518"))
         amount = mib * MIB
-        held = _nvml.gpumem_simulated_hold(str(ordinal).encode(), b"compute", amount, 0)
+        held = _nvml.gpumem_simulated_hold(_name(ordinal).encode(), b"compute", amount, 0)
         if not held:
             raise RuntimeError("simulated: CUDA out of memory for a context")
         _held[ordinal], _amounts[ordinal] = held, amount

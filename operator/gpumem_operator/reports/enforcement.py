@@ -58,7 +58,8 @@ def _tells(row: GpuUse) -> bool:
 
 def _on_gpu(limit: int, row: GpuUse, *, by_agent: bool) -> Enforcer:
     if (held := _at_least(row)) > limit:
-        detail = f"{show_bytes(held)} held, limit {show_bytes(limit)}"
+        who = f"{_pids(row)}: " if row.processes else ""
+        detail = f"{who}{show_bytes(held)} held, limit {show_bytes(limit)}"
         return Enforcer("None", OVER_LIMIT, detail)
     if by_agent and row.processes and all(_driver_holds(limit, one) for one in row.processes):
         return DRIVER
