@@ -144,7 +144,10 @@ def test_only_for_the_limits_of_the_driver_it_gets_the_cgroups_of_the_node() -> 
 
 def test_only_for_the_limits_of_mps_it_may_look_into_processes() -> None:
     assert capabilities(reads=("Driver",)) == {"drop": ["ALL"]}
-    assert capabilities(reads=("MPS",)) == {"drop": ["ALL"], "add": ["SYS_PTRACE"]}
+    assert capabilities(reads=("MPS",)) == {
+        "drop": ["ALL"],
+        "add": ["SYS_PTRACE", "DAC_READ_SEARCH"],
+    }
 
 
 def test_another_enforcer_is_refused() -> None:
