@@ -9,7 +9,7 @@ help: ## show this list
 setup: ## virtual environment, control plane, .venv/bin/kubectl-gpumem
 	@bash scripts/setup.sh
 
-demo: setup ## the product on a real control plane, in half a minute (KEEP=1 leaves it running)
+demo: setup ## the product on a real control plane, in a few minutes (KEEP=1 leaves it running)
 	@$(PY) -m devcluster.demo $(if $(KEEP),--keep)
 
 kind: setup ## the demo on kind, with the images of this checkout (needs kind and Docker or Podman)

@@ -30,8 +30,8 @@ from devcluster.progress import say
 END_SECONDS = 60.0
 ROOT = Path(__file__).parent.parent
 USUAL_TIME = {
-    "control-plane": "about 15 s",
-    "node": "about half a minute, and minutes where images and programs are built first",
+    "control-plane": "one to three minutes",
+    "node": "a few minutes, and more where images and programs are built first",
     "kind": "a few minutes",
 }
 
