@@ -188,7 +188,7 @@ def test_unknown_never_becomes_zero(pods: list[MeasuredPod], taken: dict[Sender,
         own = taken.get(Sender("Sidecar", pod.uid))
         agent = taken.get(Sender("NodeAgent", pod.node))
         if own is None and agent is None:
-            assert found.pods[pod.uid].total.bytes is None
+            assert found.pods[pod.uid].total.bytes == (None if pod.started else 0)
         if own is not None and agent is None and _hides_something(own, pod):
             assert found.pods[pod.uid].total.bytes is None
 
@@ -209,5 +209,6 @@ def test_after_long_silence_nothing_is_known(
     pods: list[MeasuredPod], taken: dict[Sender, Report]
 ) -> None:
     found = known_after(pods, list(taken.items()), now=91.0)
-    assert all(use.total.bytes is None for use in found.pods.values())
+    # A pod of which nothing has started holds nothing, whoever is silent.
+    assert all(use.total.bytes == (None if use.pod.started else 0) for use in found.pods.values())
     assert all(card.parts is None for card in found.cards)
