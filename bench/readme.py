@@ -42,8 +42,10 @@ def figures(found: Found) -> str:
         ("ledger of 10,000 pods on 1,000 nodes rebuilt", "scale", _starts("start until")),
         ("RSS of the controller with them", "scale", _starts("RSS")),
         ("CPU of the controller with them, at rest", "scale", _starts("CPU at rest")),
-        ("RSS of the sidecar, simulated driver", "sidecar", _starts("RSS later")),
-        ("CPU of the sidecar", "sidecar", _starts("CPU")),
+        ("RSS of the sidecar, simulated driver", "sidecar", _starts("sidecar: RSS later")),
+        ("CPU of the sidecar", "sidecar", _starts("sidecar: CPU")),
+        ("RSS of the agent, simulated driver", "sidecar", _starts("agent: RSS later")),
+        ("CPU of the agent", "sidecar", _starts("agent: CPU")),
         ("shim in a process without a framework", "shim", lambda what: "without" in what),
         ("shim in a process with one", "shim", lambda what: "with one" in what),
     ]
