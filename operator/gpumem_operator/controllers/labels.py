@@ -78,6 +78,8 @@ class LabelWorker:
                     await self._reasons.take(settle=settle)
             except TimeoutError:
                 pass
+            # What changed may concern labelled pods as well, and these are known already.
+            self._suspects.add(*(key for key, _ in self._cache.pods.rows()))
             with attempt("labels", "listing pods") as outcome, _timed():
                 await self.sweep()
             settle = self._periods.sweep_settle
