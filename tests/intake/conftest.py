@@ -46,6 +46,7 @@ def cast(operator: Installation) -> Iterator[Cast]:
     """A namespace with a policy and a tenant of its own."""
     name = f"team-{uuid.uuid4().hex[:6]}"
     found = Cast(operator, name)
+    found.revive()
     found.set_up()
     yield found
     operator.cluster.kubectl("delete", "gpumemorytenant", name)

@@ -10,9 +10,11 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+from devcluster.failure import ClusterError
 from devcluster.installation import Installation
 from gpumem_operator import names
 from patience import PATIENCE_SECONDS
@@ -20,7 +22,7 @@ from report_builders import Raw
 
 NODE = "gpu-1"
 """Without an agent."""
-AGENT_NODES = ("agent-1", "agent-2", "agent-3", "agent-4", "agent-5")
+AGENT_NODES = ("agent-1", "agent-2", "agent-3", "agent-4", "agent-5", "agent-6", "agent-7")
 """One for each test with an agent, whose word counts on its node for 90 s."""
 AGENT = "gpu-memory-operator-agent"
 ADDRESS = "https://reports.example:9443/v1/reports"
@@ -167,7 +169,19 @@ class Cast:
 
     def leader_port(self) -> int:
         """Where reports are taken in: only the leader listens."""
-        return self.until(lambda: next(filter(_listens, self.operator.report_ports), None))
+
+        def look() -> int | None:
+            port = next(filter(_listens, self.operator.report_ports), None)
+            if port is None:
+                self.revive()
+            return port
+
+        return self.until(look)
+
+    def revive(self) -> None:
+        """Start what lost the lease on a busy machine and ended, as a kubelet would."""
+        with suppress(ClusterError):
+            self.operator.start_controller()
 
     def metrics(self, query: str = "") -> dict[str, float]:
         """Series of the leader about this namespace, and about cards."""

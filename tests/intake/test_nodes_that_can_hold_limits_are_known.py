@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpumem_operator import names
-from intake.senders import AGENT_NODES, POLICY, Cast
+from intake.senders import POLICY, Cast
 from report_builders import raw_report
 
 pytestmark = pytest.mark.cluster
@@ -45,7 +45,7 @@ def enforcers(cast: Cast) -> list[str] | None:
 
 
 def test_a_label_a_summary_and_a_warning_follow_what_an_agent_found(cast: Cast) -> None:
-    node = AGENT_NODES[0]
+    node = "agent-6"
     cast.pod("waits-for-the-account")
     wanted = json.dumps({"spec": {"enforcement": {"minimumEnforcer": "Driver"}}})
     cast.kubectl("patch", "gmp", POLICY, "--type=merge", "-p", wanted)

@@ -77,3 +77,5 @@ def test_whoever_has_no_role_sees_nothing(train: Cast, person: Arrive) -> None:
         refused = stranger.asks(*question, status=2)
         assert refused.stdout == ""
         assert refused.stderr.startswith("error: ")
+    no_pods = stranger.asks("top", "-n", train.namespace, status=2)
+    assert "bind Role gpu-memory-operator-reader" in no_pods.stderr

@@ -21,13 +21,21 @@ _LABELLED: Final = {"labelSelector": names.MANAGED_LABEL}
 
 
 async def look(api: Api, release: Release, *, namespace: str) -> Shown:
-    """Ask the leader, else what everyone may read. `namespace` may be empty: all."""
+    """Ask the leader, else what everyone may read. `namespace` may be empty: all.
+
+    Raises ApiError, with both reasons where neither answers.
+    """
     note = ""
     try:
         document: Mapping[str, Any] = await ask(api, release, namespace=namespace)
     except ApiError as error:
         note = why_not_asked(error, release)
-        document = await _without_leader(api, namespace)
+        try:
+            document = await _without_leader(api, namespace)
+        except ApiError as second:
+            raise ApiError(
+                "pods", f"they can not be read ({second}), and {note}", second.status
+            ) from None
     if namespace and not document["pods"]:
         await _existing(api, namespace)
     return Shown(document, note)
