@@ -80,9 +80,13 @@ class Cache:
             raise RuntimeError("pods can not be judged before the key of the seals is known")
         return self.seal.verified(pod)
 
+    def keys_of_pods(self, namespace: str) -> Iterable[Key]:
+        """Pods of one namespace by namespace and name, in no order."""
+        return tuple(self._pods_in.get(namespace, ()))
+
     def pods_of(self, namespace: str) -> Iterable[PodEntry]:
         """Pods of one namespace, in no order."""
-        for key in self._pods_in.get(namespace, ()):
+        for key in self.keys_of_pods(namespace):
             if row := self.pods.get(key):
                 yield row.value
 

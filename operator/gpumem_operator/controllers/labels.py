@@ -1,7 +1,8 @@
 """The label `gpumemory.dev/managed`: put on pods that slipped past admission, and put back.
 
 The watch sees only pods that have the label. Those without are found by listing them, at start,
-every few minutes, and soon after a policy, a tenant or a namespace changed.
+every few minutes, and soon after a policy, a tenant or a namespace changed. Those with it are
+looked at again when they change themselves, or what decides about them does.
 """
 
 import asyncio
@@ -43,23 +44,27 @@ class LabelWorker:
         self._reasons: Inbox[str] = Inbox()
         """Why unlabelled pods should be listed soon."""
         cache.pods.listeners.append(self._pod_changed)
-        cache.policies.listeners.append(self._spec_changed)
-        cache.tenants.listeners.append(self._spec_changed)
-        cache.namespaces.listeners.append(lambda _, __, ___: self._reasons.add("namespaces"))
+        cache.policies.listeners.append(self._policy_changed)
+        cache.tenants.listeners.append(self._tenant_changed)
+        cache.namespaces.listeners.append(self._namespace_changed)
 
     def _pod_changed(self, key: Key, _: object, new: PodEntry | None) -> None:
         if new is not None:
             self._suspects.add(key)
 
-    def _spec_changed(
-        self,
-        _: Key,
-        old: PolicyEntry | TenantEntry | None,
-        new: PolicyEntry | TenantEntry | None,
-    ) -> None:
-        # Our own status writes come by here as well, and must not start a sweep each.
-        if old is None or new is None or old.record != new.record:
-            self._reasons.add("policies or tenants")
+    def _policy_changed(self, key: Key, old: PolicyEntry | None, new: PolicyEntry | None) -> None:
+        if _spec_changed(old, new):
+            self._reasons.add("policies")
+            self._suspects.add(*self._cache.keys_of_pods(key[0]))
+
+    def _tenant_changed(self, _: Key, old: TenantEntry | None, new: TenantEntry | None) -> None:
+        if _spec_changed(old, new):
+            self._reasons.add("tenants")
+            self._suspects.add(*(key for key, _ in self._cache.pods.rows()))
+
+    def _namespace_changed(self, key: Key, _: object, __: object) -> None:
+        self._reasons.add("namespaces")
+        self._suspects.add(*self._cache.keys_of_pods(key[1]))
 
     async def run(self) -> None:
         self._cache.follow_departed = True
@@ -78,8 +83,6 @@ class LabelWorker:
                     await self._reasons.take(settle=settle)
             except TimeoutError:
                 pass
-            # What changed may concern labelled pods as well, and these are known already.
-            self._suspects.add(*(key for key, _ in self._cache.pods.rows()))
             with attempt("labels", "listing pods") as outcome, _timed():
                 await self.sweep()
             settle = self._periods.sweep_settle
@@ -158,3 +161,10 @@ class LabelWorker:
             names.MANAGED_LABEL,
             change.value,
         )
+
+
+def _spec_changed(
+    old: PolicyEntry | TenantEntry | None, new: PolicyEntry | TenantEntry | None
+) -> bool:
+    # Our own status writes come by as well, and must not start a sweep each.
+    return old is None or new is None or old.record != new.record

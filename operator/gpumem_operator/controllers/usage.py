@@ -14,7 +14,7 @@ from gpumem_operator.admission.decider import decide
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
-from gpumem_operator.controllers.entries import PodEntry, TenantEntry
+from gpumem_operator.controllers.entries import PodEntry
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.table import Key
 from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
@@ -27,7 +27,7 @@ from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
 from gpumem_operator.reports.store import SILENT_AFTER_SECONDS, Store
-from gpumem_operator.reports.tenant_view import TenantView
+from gpumem_operator.reports.tenant_view import TenantView, tenant_view
 from gpumem_operator.reports.tenants_document import tenants_document
 from gpumem_operator.reports.uses import PodUse
 
@@ -180,19 +180,10 @@ class UsageBoard:
 
     def _tenants(self) -> tuple[TenantView, ...]:
         entries = {key[1]: row.value for key, row in self._cache.tenants.rows()}
-        return tuple(self._tenant(entry) for _, entry in sorted(entries.items()))
-
-    def _tenant(self, entry: TenantEntry) -> TenantView:
-        record, places = entry.record, self._cache.memberships
-        quota = record.spec.quota if record.spec else None
-        return TenantView(
-            name=record.name,
-            namespaces=places.by_tenant.get(record.name),
-            limit_bytes=quota.limit_bytes if quota else None,
-            whole_gpu_bytes=quota.whole_gpu_bytes if quota else None,
-            on_exceeded=quota.on_exceeded if quota else None,
-            shared=places.shared(record.name),
-            conditions=tuple(entry.status.get("conditions") or ()),
+        places = self._cache.memberships
+        return tuple(
+            tenant_view(entry.record, places, conditions=entry.status.get("conditions") or ())
+            for _, entry in sorted(entries.items())
         )
 
     def _charges(
