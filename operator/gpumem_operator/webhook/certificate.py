@@ -7,12 +7,13 @@ they trust the address of reports.
 import asyncio
 import base64
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from gpumem_operator.kube import serving
 from gpumem_operator.webhook import telemetry
+from gpumem_operator.webhook.secret import FilledSecret
 
 logger = logging.getLogger(__name__)
 
@@ -46,28 +47,19 @@ def _nobody_asks(pem: str) -> None:
     """For a server of which no sidecar has to hear."""
 
 
-class SecretCopy:
+class SecretCopy(FilledSecret):
     """Gives each version of one Secret to the serving certificate, and its CA to `trust`."""
+
+    kept = "certificate is served"
 
     def __init__(
         self, certificate: ServingCertificate, *, origin: str, trust: Trust = _nobody_asks
     ) -> None:
+        super().__init__(origin)
         self._certificate = certificate
-        self._origin = origin
         self._trust = trust
 
-    def replace(self, objects: Sequence[Mapping[str, Any]]) -> None:
-        if not objects:
-            logger.warning("%s does not exist yet, the webhook waits for it", self._origin)
-        for raw in objects:
-            self.put(raw)
-
-    def put(self, raw: Mapping[str, Any]) -> None:
-        data = raw.get("data") or {}
-        if not data:
-            # As the chart makes it: at every first start the controller has yet to fill it.
-            logger.info("%s is empty yet, the webhook waits for it", self._origin)
-            return
+    def take(self, data: Mapping[str, str]) -> None:
         try:
             certificate, key = (
                 base64.b64decode(data[name]) for name in (CERTIFICATE_FILE, KEY_FILE)
@@ -79,9 +71,6 @@ class SecretCopy:
         # must know whom to trust.
         self._trust(base64.b64decode(data.get(CA_FILE) or "").decode("ascii", errors="ignore"))
         self._certificate.offer(certificate, key, origin=self._origin)
-
-    def drop(self, raw: Mapping[str, Any]) -> None:  # noqa: ARG002 (part of the protocol)
-        logger.warning("%s was deleted, its last certificate is served on", self._origin)
 
 
 async def follow_folder(
