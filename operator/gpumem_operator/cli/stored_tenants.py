@@ -5,6 +5,8 @@ from typing import Any
 
 from gpumem_operator.api.memberships import memberships
 from gpumem_operator.api.records import namespace_record, tenant_record
+from gpumem_operator.reports.tenant_view import tenant_view
+from gpumem_operator.reports.tenants_document import described
 
 Row = Mapping[str, Any]
 
@@ -23,19 +25,8 @@ def stored_document(
         places = memberships(map(namespace_record, namespaces), records)
     rows = []
     for raw, record in zip(every, records, strict=True):
-        quota = record.spec.quota if record.spec else None
-        known = places is not None and record.spec is not None
-        rows.append(
-            {
-                "name": record.name,
-                "namespaces": list(places.by_tenant[record.name]) if places and known else None,
-                "shared": dict(places.shared(record.name)) if places else {},
-                "limitBytes": quota.limit_bytes if quota else None,
-                "wholeGPUBytes": quota.whole_gpu_bytes if quota else None,
-                "onExceeded": quota.on_exceeded if quota else None,
-                **_told(raw.get("status") or {}),
-            }
-        )
+        status = raw.get("status") or {}
+        rows.append({**described(tenant_view(record, places)), **_told(status)})
     chosen = [row for row in rows if tenant in ("", row["name"])]
     document: dict[str, Any] = {"tenants": chosen}
     if tenant:

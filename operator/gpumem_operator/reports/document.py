@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gpumem_operator.reports.cards import Card
+from gpumem_operator.reports.enforcer import Enforcer
 from gpumem_operator.reports.measured import GpuContainer
 from gpumem_operator.reports.process_hold import ProcessHold, hold_of
 from gpumem_operator.reports.snapshot import PodView, Snapshot
@@ -53,9 +54,7 @@ def pod_row(view: PodView) -> dict[str, Any]:
         "usedBytes": total.bytes,
         "unknown": total.unknown,
         "source": view.use.source,
-        "enforcedBy": view.enforcer.kind,
-        "enforcedReason": view.enforcer.reason or None,
-        "enforcedDetail": view.enforcer.detail or None,
+        **_enforced(view.enforcer),
         "containers": [_container(one, view) for one in pod.containers],
         "elsewhere": _rows(view, lambda name: name not in {one.name for one in pod.containers}),
     }
@@ -70,10 +69,16 @@ def _container(container: GpuContainer, view: PodView) -> dict[str, Any]:
         "limitSource": container.source,
         "usedBytes": total.bytes,
         "unknown": total.unknown,
+        **_enforced(enforcer),
+        "perGpu": _rows(view, lambda name: name == container.name),
+    }
+
+
+def _enforced(enforcer: Enforcer) -> dict[str, str | None]:
+    return {
         "enforcedBy": enforcer.kind,
         "enforcedReason": enforcer.reason or None,
         "enforcedDetail": enforcer.detail or None,
-        "perGpu": _rows(view, lambda name: name == container.name),
     }
 
 

@@ -1,8 +1,11 @@
 """A tenant as people are told of it, beside the pods that are charged to it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from gpumem_operator.api.memberships import Memberships
+from gpumem_operator.api.records import TenantRecord
 
 
 @dataclass(frozen=True)
@@ -19,3 +22,22 @@ class TenantView:
     """Its namespaces that are in other tenants too, with the names of these."""
     conditions: tuple[Mapping[str, Any], ...] = ()
     """As they are stored."""
+
+
+def tenant_view(
+    record: TenantRecord,
+    places: Memberships | None,
+    *,
+    conditions: Iterable[Mapping[str, Any]] = (),
+) -> TenantView:
+    """From its record and stored conditions; `places` are None where they may not be read."""
+    quota = record.spec.quota if record.spec else None
+    return TenantView(
+        name=record.name,
+        namespaces=places.by_tenant.get(record.name) if places else None,
+        limit_bytes=quota.limit_bytes if quota else None,
+        whole_gpu_bytes=quota.whole_gpu_bytes if quota else None,
+        on_exceeded=quota.on_exceeded if quota else None,
+        shared=places.shared(record.name) if places else {},
+        conditions=tuple(conditions),
+    )

@@ -37,6 +37,11 @@ def tenants_document(snapshot: Snapshot, *, now: str, tenant: str = "") -> dict[
 def tenant_row(tenant: TenantView, pods: Sequence[PodView]) -> dict[str, Any]:
     """One tenant with the sums over its pods; sums are null where its spec can not be read."""
     sums = _NO_SUMS if tenant.limit_bytes is None else _sums(tenant.name, pods)
+    return {**described(tenant), **sums}
+
+
+def described(tenant: TenantView) -> dict[str, Any]:
+    """The part of the row that has nothing to do with its pods."""
     return {
         "name": tenant.name,
         "namespaces": None if tenant.namespaces is None else list(tenant.namespaces),
@@ -45,7 +50,6 @@ def tenant_row(tenant: TenantView, pods: Sequence[PodView]) -> dict[str, Any]:
         "wholeGPUBytes": tenant.whole_gpu_bytes,
         "onExceeded": tenant.on_exceeded,
         "conditions": [_condition(one) for one in tenant.conditions],
-        **sums,
     }
 
 
