@@ -4,16 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpumem_operator.admission.verdict import Operation
-from gpumem_operator.api.pods import ContainerFacts, PodFacts
+from gpumem_operator.api.pods import ContainerFacts, PodFacts, ephemeral_names
 from gpumem_operator.injection import devices, driver, environment, frozen
 from gpumem_operator.injection.environment import Environment
 
 
 def added(facts: PodFacts, old_pod: Mapping[str, Any]) -> dict[str, ContainerFacts]:
     """The ephemeral containers that the stored pod does not have yet; others can not change."""
-    stored = {
-        raw.get("name") for raw in (old_pod.get("spec") or {}).get("ephemeralContainers") or ()
-    }
+    stored = ephemeral_names(old_pod)
     return {
         container.name: container
         for container in facts.containers

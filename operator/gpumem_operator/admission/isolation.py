@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.admission.verdict import Operation
-from gpumem_operator.api.pods import NO_DEVICES, is_gpu_resource
+from gpumem_operator.api.pods import NO_DEVICES, ephemeral_names, is_gpu_resource
 
 _VOID: Final = {"name": names.VISIBLE_DEVICES_ENV, "value": "void"}
 _AT_CREATION: Final = ("containers", "initContainers")
@@ -29,10 +29,9 @@ def isolate_ephemeral_containers(
     pod: Mapping[str, Any], old_pod: Mapping[str, Any]
 ) -> Iterator[Operation]:
     """The same for ephemeral containers that are being added; those that are there are fixed."""
-    stored = (old_pod.get("spec") or {}).get("ephemeralContainers") or ()
-    known = {raw.get("name") for raw in stored}
+    known = ephemeral_names(old_pod)
     for index, raw in enumerate((pod.get("spec") or {}).get("ephemeralContainers") or ()):
-        if raw.get("name") not in known:
+        if (raw.get("name") or "") not in known:
             yield from _without_devices(raw, f"/spec/ephemeralContainers/{index}/env")
 
 

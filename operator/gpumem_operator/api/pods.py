@@ -204,6 +204,12 @@ def is_handled(pod: Mapping[str, Any]) -> bool:
     )
 
 
+def ephemeral_names(pod: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the ephemeral containers of a stored pod, which can not change any more."""
+    stored = (pod.get("spec") or {}).get("ephemeralContainers") or ()
+    return frozenset(raw.get("name") or "" for raw in stored)
+
+
 def is_gpu_resource(resource: str) -> bool:
     """Whether containers get GPUs or slices of GPUs under this resource name."""
     return resource in (names.GPU_RESOURCE, names.SHARED_GPU_RESOURCE) or resource.startswith(
