@@ -81,3 +81,24 @@ class GpuContainer(Shimmed):
         assert (result.returncode, result.stderr) == (0, ""), result.stderr
         values = [json.loads(line) for line in result.stdout.splitlines()]
         return values[0] if len(values) == 1 else values
+
+
+def most(container: GpuContainer, framework: str, before: str = "") -> int:
+    """MiB that a program can take by one simulated framework, found by halving."""
+    found: int = container.run(
+        f"import {framework}\n{before}\n"
+        "fits, step = 0, 65536\n"
+        "while step >= 16:\n"
+        "    try:\n"
+        f"        {framework}.allocate(fits + step)\n"
+        "        fits += step\n"
+        f"    except {framework}.OutOfMemoryError:\n"
+        "        step //= 2\n"
+        "print(fits)\n"
+    )
+    return found
+
+
+def told_of(told: Any, framework: str) -> Any:
+    """What a state says of one framework."""
+    return next(one for one in told["frameworks"] if one["name"] == framework)

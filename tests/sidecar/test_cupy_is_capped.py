@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import gpu_container
 from gpu_container import GIB, MIB, GpuContainer
 
 
@@ -18,24 +19,11 @@ def container(tmp_path: Path) -> GpuContainer:
 
 
 def most(container: GpuContainer, before: str = "") -> int:
-    """MiB that a program can take, found by halving."""
-    found: int = container.run(
-        "import cupy\n"
-        "pool = cupy.get_default_memory_pool()\n" + before + "\n"
-        "fits, step = 0, 65536\n"
-        "while step >= 16:\n"
-        "    try:\n"
-        "        cupy.allocate(fits + step)\n"
-        "        fits += step\n"
-        "    except cupy.OutOfMemoryError:\n"
-        "        step //= 2\n"
-        "print(fits)\n"
-    )
-    return found
+    return gpu_container.most(container, "cupy", "pool = cupy.get_default_memory_pool()\n" + before)
 
 
 def framework(told: Any, name: str = "cupy") -> Any:
-    return next(one for one in told["frameworks"] if one["name"] == name)
+    return gpu_container.told_of(told, name)
 
 
 def test_an_import_starts_nothing(container: GpuContainer) -> None:

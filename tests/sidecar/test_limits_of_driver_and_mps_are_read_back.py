@@ -96,17 +96,22 @@ def in_a_cgroup_namespace(own: Path) -> tuple[str, ...]:
     return ("sh", "-c", enter, "sh")
 
 
-def test_an_agent_in_a_cgroup_namespace_of_its_own_finds_the_groups_of_others(
-    node: Node, unified: Path, container: Path, agents_own: Path
-) -> None:
-    where = {"GPUMEM_CGROUP_PATH": str(unified)}
+def look_from_its_own_namespace(node: Node, container: Path, own: Path, *, sees: Path) -> Any:
+    """What an agent in the group `own` reports of a process with a limit in `container`."""
+    where = {"GPUMEM_CGROUP_PATH": str(sees)}
     with node.hold(1024) as held:
         (container / "cgroup.procs").write_text(str(held.pid))
         limit(node, container, 8 * GIB)
         with Sampling(
-            node.folder, agent=True, variables=where, prefix=in_a_cgroup_namespace(agents_own)
+            node.folder, agent=True, variables=where, prefix=in_a_cgroup_namespace(own)
         ) as sampling:
-            report = sampling.sample()
+            return sampling.sample()
+
+
+def test_an_agent_in_a_cgroup_namespace_of_its_own_finds_the_groups_of_others(
+    node: Node, unified: Path, container: Path, agents_own: Path
+) -> None:
+    report = look_from_its_own_namespace(node, container, agents_own, sees=unified)
     assert (report["driverLimits"], limits_of(report)) == ("Supported", {UID: 8 * GIB})
 
 
@@ -114,14 +119,7 @@ def test_with_its_own_group_alone_it_never_says_that_limits_can_be_had(
     node: Node, container: Path, agents_own: Path
 ) -> None:
     # What a runtime mounts for a container that was given nothing of the node.
-    where = {"GPUMEM_CGROUP_PATH": str(agents_own)}
-    with node.hold(1024) as held:
-        (container / "cgroup.procs").write_text(str(held.pid))
-        limit(node, container, 8 * GIB)
-        with Sampling(
-            node.folder, agent=True, variables=where, prefix=in_a_cgroup_namespace(agents_own)
-        ) as sampling:
-            report = sampling.sample()
+    report = look_from_its_own_namespace(node, container, agents_own, sees=agents_own)
     assert report["driverLimits"] == "Unsupported"
     assert [one["bytes"] for one in report["processes"]] == [1024 * MIB]
     assert [one["driverLimitBytes"] for one in report["processes"]] == [None]

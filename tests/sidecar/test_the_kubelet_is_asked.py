@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
+from devcluster.node.grpc_server import start_server
 from devcluster.node.wire import field
 from gpumem_sidecar import grpc_call
 from gpumem_sidecar.assignments import Device, Given
@@ -43,12 +43,7 @@ TRAIN = pod("train", container("main", GPU))
 def kubelet(path: Path, handler: Handler) -> Iterator[PodResources]:
     """A gRPC server as the kubelet's, and someone who asks it."""
     methods = {"List": grpc.unary_unary_rpc_method_handler(handler)}
-    server = grpc.server(ThreadPoolExecutor(max_workers=1))
-    server.add_generic_rpc_handlers(
-        [grpc.method_handlers_generic_handler("v1.PodResourcesLister", methods)]
-    )
-    server.add_insecure_port(f"unix:{path}")
-    server.start()
+    server = start_server(path, "v1.PodResourcesLister", methods)
     try:
         yield PodResources(str(path))
     finally:

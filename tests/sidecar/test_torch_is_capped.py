@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import gpu_container
 from gpu_container import GIB, MIB, GpuContainer
 from shimmed import interpreters
 
@@ -17,23 +18,11 @@ def container(tmp_path: Path) -> GpuContainer:
 
 
 def most(container: GpuContainer, before: str = "") -> int:
-    """MiB that a program can take, found by halving."""
-    found: int = container.run(
-        "import torch\n" + before + "\n"
-        "fits, step = 0, 65536\n"
-        "while step >= 16:\n"
-        "    try:\n"
-        "        torch.allocate(fits + step)\n"
-        "        fits += step\n"
-        "    except torch.OutOfMemoryError:\n"
-        "        step //= 2\n"
-        "print(fits)\n"
-    )
-    return found
+    return gpu_container.most(container, "torch", before)
 
 
 def framework(told: Any, name: str = "torch") -> Any:
-    return next(one for one in told["frameworks"] if one["name"] == name)
+    return gpu_container.told_of(told, name)
 
 
 def test_an_import_starts_nothing_and_says_that_the_cap_waits(container: GpuContainer) -> None:

@@ -96,3 +96,9 @@ def adapter_for(name: str, module: ModuleType, process: Process) -> Adapter | No
     path, kind = ADAPTERS[name]
     made: Adapter = getattr(import_module(path), kind)(module, process)
     return made
+
+
+def release_of(version: object, parts: int) -> tuple[int, ...]:
+    """(2, 9) of 2.9.1+cu130 in two parts; () of what is no version."""
+    found = str(version).split("+")[0].split(".")[:parts]
+    return tuple(int(part) for part in found) if all(map(str.isdecimal, found)) else ()

@@ -27,6 +27,7 @@ from gpumem_shim.frameworks import (
     TOO_OLD,
     Adapter,
     NotCapped,
+    release_of,
 )
 
 TYPE_CHECKING = False
@@ -62,7 +63,8 @@ class Jax(Adapter):
     def arrange(self) -> str:
         """Stand before the start of a backend; CUDA stays unused."""
         client: Any = sys.modules.get("jaxlib.xla_client")
-        if _release(self.module) < OLDEST or not hasattr(client, "make_c_api_client"):
+        release = release_of(getattr(self.module, "__version__", ""), 3)
+        if release < OLDEST or not hasattr(client, "make_c_api_client"):
             raise NotCapped(TOO_OLD)
         client.make_c_api_client = self._bounding(client.make_c_api_client)
         return NOT_STARTED
@@ -145,9 +147,3 @@ def _single(fraction: float) -> float:
         bits -= 1
         [lower] = struct.unpack("<f", struct.pack("<I", bits))
     return lower
-
-
-def _release(module: object) -> tuple[int, ...]:
-    """(0, 4, 31) of 0.4.31; () of what is no version."""
-    parts = str(getattr(module, "__version__", "")).split(".")[:3]
-    return tuple(int(part) for part in parts) if all(map(str.isdecimal, parts)) else ()

@@ -27,6 +27,7 @@ from gpumem_shim.frameworks import (
     TOO_OLD,
     Adapter,
     NotCapped,
+    release_of,
 )
 from gpumem_shim.frameworks.captures import Captures
 
@@ -61,7 +62,7 @@ class Torch(Adapter):
     def arrange(self) -> str:
         """Queue what is to be done when CUDA starts, and stand before the program's own caps."""
         cuda = self.torch.cuda
-        if _release(self.torch.__version__) < OLDEST:
+        if release_of(self.torch.__version__, 2) < OLDEST:
             raise NotCapped(TOO_OLD)
         if self.torch.version.cuda is None and getattr(self.torch.version, "hip", None) is None:
             raise NotCapped(NO_GPU_SUPPORT)
@@ -150,7 +151,7 @@ class Torch(Adapter):
 
     def _of_the_environment(self) -> float:
         """The program's own fraction in the allocator's settings, which releases from 2.10 take."""
-        if _release(self.torch.__version__) < (2, 10):
+        if release_of(self.torch.__version__, 2) < (2, 10):
             return 1.0
         for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
             if name in os.environ:
@@ -230,9 +231,3 @@ def _fraction_in(settings: str) -> float:
                 # torch refuses it at its first use of CUDA.
                 return 1.0
     return 1.0
-
-
-def _release(version: object) -> tuple[int, ...]:
-    """(2, 9) of 2.9.1+cu130; () of what is no version."""
-    parts = str(version).split("+")[0].split(".")[:2]
-    return tuple(int(part) for part in parts) if all(map(str.isdecimal, parts)) else ()
