@@ -1,12 +1,12 @@
 """A pod-resources socket as the kubelet's, with as many GPU containers as a full node has."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
 
+from devcluster.node.grpc_server import start_server
 from devcluster.node.wire import field
 
 CONTAINERS = 32
@@ -17,12 +17,7 @@ def pod_resources(path: Path) -> Iterator[None]:
     """Serve until the block ends."""
     answer = b"".join(_pod(number) for number in range(CONTAINERS))
     methods = {"List": grpc.unary_unary_rpc_method_handler(lambda *_: answer)}
-    server = grpc.server(ThreadPoolExecutor(max_workers=1))
-    server.add_generic_rpc_handlers(
-        [grpc.method_handlers_generic_handler("v1.PodResourcesLister", methods)]
-    )
-    server.add_insecure_port(f"unix:{path}")
-    server.start()
+    server = start_server(path, "v1.PodResourcesLister", methods)
     try:
         yield
     finally:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import select
 import socket
 import socketserver
 import threading
 from collections.abc import Sequence
 
-CHUNK_BYTES = 65536
+from devcluster.forwarding import connect_first, forward
 
 
 class Balancer(socketserver.ThreadingTCPServer):
@@ -31,12 +30,11 @@ class Balancer(socketserver.ThreadingTCPServer):
 
     def connect(self) -> socket.socket:
         """A connection to the next backend that takes it. Raises ConnectionRefusedError."""
-        first = next(self._turn)
-        for offset in range(len(self._backends)):
-            backend = self._backends[(first + offset) % len(self._backends)]
-            with contextlib.suppress(ConnectionRefusedError):
-                return socket.create_connection(("127.0.0.1", backend))
-        raise ConnectionRefusedError(f"none of the ports {list(self._backends)} answers")
+        first, number = next(self._turn), len(self._backends)
+        backend = connect_first(self._backends[(first + n) % number] for n in range(number))
+        if backend is None:
+            raise ConnectionRefusedError(f"none of the ports {list(self._backends)} answers")
+        return backend
 
     def close(self) -> None:
         self.shutdown()
@@ -50,10 +48,4 @@ class _Connection(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         # A caller or a backend that goes away in the middle is what this is here to survive.
         with contextlib.suppress(ConnectionError), self.server.connect() as backend:
-            peers = {self.request: backend, backend: self.request}
-            while True:
-                for readable in select.select(list(peers), [], [])[0]:
-                    chunk = readable.recv(CHUNK_BYTES)
-                    if not chunk:
-                        return
-                    peers[readable].sendall(chunk)
+            forward(self.request, backend)

@@ -38,6 +38,16 @@ class Commands:
             text=True,
         )
 
+    def watch(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start kubectl as the administrator, for what it prints until it is ended."""
+        return subprocess.Popen(
+            [self._binaries["kubectl"], *arguments],
+            env={**os.environ, **self._kubectl_environment()},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
     def helm(
         self, *arguments: str | Path, input: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:

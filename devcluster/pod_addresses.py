@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import select
 import socket
 import socketserver
 import threading
@@ -23,7 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-CHUNK_BYTES = 65536
+from devcluster.forwarding import CHUNK_BYTES, connect_first, forward
+
 LONGEST_REQUEST = 8192
 
 
@@ -87,19 +87,13 @@ class _Tunnel(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         # Whoever goes away in the middle is no fault.
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-            backend = self._connect(_target(self.request))
+            backend = connect_first(self.server.backends.get(_target(self.request), ()))
             if backend is None:
                 self.request.sendall(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
                 return
             stack.enter_context(backend)
             self.request.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
             forward(self.request, backend)
-
-    def _connect(self, target: str) -> socket.socket | None:
-        for port in self.server.backends.get(target, ()):
-            with contextlib.suppress(ConnectionRefusedError):
-                return socket.create_connection(("127.0.0.1", port))
-        return None
 
 
 def _target(request: socket.socket) -> str:
@@ -112,14 +106,3 @@ def _target(request: socket.socket) -> str:
         head += chunk
     words = head.decode(errors="replace").split(" ")
     return words[1] if words[0] == "CONNECT" and len(words) > 1 else ""
-
-
-def forward(one: socket.socket, other: socket.socket) -> None:
-    """Pass bytes on in both directions until one end closes. Raises OSError where it breaks."""
-    peers = {one: other, other: one}
-    while True:
-        for readable in select.select(list(peers), [], [])[0]:
-            chunk = readable.recv(CHUNK_BYTES)
-            if not chunk:
-                return
-            peers[readable].sendall(chunk)

@@ -8,7 +8,6 @@ without it are left as they are: scheduled, and pending.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import threading
@@ -18,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from devcluster.binaries import find_binaries
 from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError
 from devcluster.progress import say
@@ -64,14 +62,7 @@ class SimulatedKubelet:
 
     def _start_watch(self) -> subprocess.Popen[bytes]:
         """Prints an event a line, first of all pods that are there."""
-        kubeconfig = self._cluster.kubeconfig
-        return subprocess.Popen(
-            [find_binaries()["kubectl"], "get", "--raw", "/api/v1/pods?watch=true"],
-            env={**os.environ, "KUBECONFIG": str(kubeconfig)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        return self._cluster.watch("get", "--raw", "/api/v1/pods?watch=true")
 
     def _follow(self) -> None:
         # The API server ends a watch after a while, and a new one begins with all pods again.

@@ -11,7 +11,6 @@ import time
 from types import TracebackType
 from typing import Self
 
-from devcluster.binaries import find_binaries
 from devcluster.failure import ClusterError
 from devcluster.installation import NAMESPACE, RELEASE, Installation
 from devcluster.progress import say
@@ -57,18 +56,7 @@ class Upgrades:
     def _start_watch(self) -> subprocess.Popen[bytes]:
         """Prints a line for the settings as they are, and one for each change."""
         what = ["configmap", "-n", NAMESPACE, f"--field-selector=metadata.name={RELEASE}-settings"]
-        kubeconfig = self._installation.cluster.kubeconfig
-        return subprocess.Popen(
-            [find_binaries()["kubectl"], "get", *what, "-o", "name", "--watch"],
-            env={
-                **os.environ,
-                "KUBECONFIG": str(kubeconfig),
-                "KUBECACHEDIR": str(kubeconfig.parent / "kubectl-cache"),
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        return self._installation.cluster.watch("get", *what, "-o", "name", "--watch")
 
     def _end_watch(self) -> None:
         with self._watch:

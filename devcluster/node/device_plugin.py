@@ -15,11 +15,11 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
 
+from devcluster.node.grpc_server import start_server
 from devcluster.node.offer import Offer
 from devcluster.node.wire import field, fields
 
@@ -35,10 +35,7 @@ def main(argument: str) -> None:
     endpoint = re.sub(r"\W", "-", offer.resource) + ".sock"
     socket = FOLDER / endpoint
     socket.unlink(missing_ok=True)
-    server = grpc.server(ThreadPoolExecutor(max_workers=4))
-    server.add_generic_rpc_handlers([_handlers(offer)])
-    server.add_insecure_port(f"unix:{socket}")
-    server.start()
+    server = start_server(socket, "v1beta1.DevicePlugin", _methods(offer), workers=4)
     _register(endpoint, offer.resource)
     print("registered", flush=True)
     server.wait_for_termination()
@@ -51,7 +48,7 @@ def _register(endpoint: str, resource: str) -> None:
         register(request, timeout=_SECONDS, wait_for_ready=True)
 
 
-def _handlers(offer: Offer) -> grpc.GenericRpcHandler:
+def _methods(offer: Offer) -> dict[str, grpc.RpcMethodHandler]:
     def list_and_watch(_: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         yield b"".join(field(1, field(1, name) + field(2, "Healthy")) for name in offer.devices)
         ended = threading.Event()
@@ -65,12 +62,11 @@ def _handlers(offer: Offer) -> grpc.GenericRpcHandler:
     def nothing(_: bytes, __: grpc.ServicerContext) -> bytes:
         return b""
 
-    methods = {
+    return {
         "ListAndWatch": grpc.unary_stream_rpc_method_handler(list_and_watch),
         "Allocate": grpc.unary_unary_rpc_method_handler(allocate),
         "GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(nothing),
     }
-    return grpc.method_handlers_generic_handler("v1beta1.DevicePlugin", methods)
 
 
 def _given(offer: Offer, names: Sequence[str]) -> bytes:
