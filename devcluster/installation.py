@@ -114,6 +114,10 @@ class Installation:
         """Where each replica of the controller takes reports in, at 127.0.0.1, while it leads."""
         return list(self._roles["controller"].ports)
 
+    def controller_pid_at(self, report_port: int) -> int:
+        """Process id of the replica of the controller that takes reports in at this port."""
+        return self._roles["controller"].pid_at(report_port)
+
     def health_urls(self, role: str) -> list[str]:
         """Where each replica of a role serves /healthz, /readyz and /metrics."""
         return [f"http://127.0.0.1:{port}" for port in self._roles[role].health_ports]

@@ -100,6 +100,10 @@ class Role:
         running = sorted(self._processes.items())
         return [process.pid for _, process in running if process.running]
 
+    def pid_at(self, port: int) -> int:
+        """That of the latest process at a port. Raises KeyError where none was started."""
+        return self._processes[self.ports.index(port)].pid
+
     def spawn(self) -> None:
         """Start the replicas that do not run."""
         for replica, port in enumerate(self.ports):

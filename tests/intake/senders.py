@@ -178,6 +178,10 @@ class Cast:
 
         return self.until(look)
 
+    def leader_pid(self) -> int:
+        """Of the process that takes reports in. One that is started again may have the old port."""
+        return self.operator.controller_pid_at(self.leader_port())
+
     def revive(self) -> None:
         """Start what lost the lease on a busy machine and ended, as a kubelet would."""
         with suppress(ClusterError):

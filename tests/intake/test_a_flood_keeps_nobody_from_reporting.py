@@ -22,7 +22,7 @@ def test_a_sender_is_heard_while_its_own_address_floods_the_leader(cast: Cast) -
     uid = cast.pod("train")
     token = cast.token("train")
     port = cast.leader_port()
-    pid = cast.operator.controller_pids[cast.operator.report_ports.index(port)]
+    pid = cast.operator.controller_pid_at(port)
     before = rss_mib(pid)
     with silent_connections(port, held=FLOOD):
         for sequence in range(1, 6):

@@ -30,7 +30,10 @@ REPLICAS = 4
 """Of the last card, where a device plugin hands them out."""
 MIB_PER_CARD = 81920
 MIB = 2**20
-COMPLAINT = re.compile(r"\berror\b|traceback|\b40[13]\b|forbidden|unauthorized", re.IGNORECASE)
+COMPLAINT = re.compile(
+    r"\berror\b|traceback|(?<!,)\b40[13]\b|forbidden|unauthorized", re.IGNORECASE
+)
+"""A number behind a comma is the milliseconds of the time of day."""
 
 FAKE_TORCH = "__version__ = '2.9.1'\n"
 """What the shim meets on the way to the real one: it looks at the import and the version."""
