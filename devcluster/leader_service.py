@@ -58,6 +58,8 @@ def _pod(selector: dict[str, str], namespace: str, node: str) -> dict[str, Any]:
         "metadata": {"name": "leader", "namespace": namespace, "labels": dict(selector)},
         "spec": {
             "nodeName": node,
+            # No kubelet renews the node, and the control plane evicts from a node that is lost.
+            "tolerations": [{"operator": "Exists"}],
             "containers": [{"name": "controller", "image": "none", "ports": ports}],
         },
     }
