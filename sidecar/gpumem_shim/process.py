@@ -170,7 +170,7 @@ class Process:
         adapter, cap = self.adapters[name], self.told.frameworks[name].caps.get(card.uuid)
         return User(
             name,
-            held=lambda: _held(adapter, ordinal) or 0,
+            held=lambda: held_in(adapter, ordinal) or 0,
             put=lambda cap: self._set_cap(name, ordinal, card, cap),
             cap_bytes=cap,
             is_fixed=not adapter.resizable and cap is not None,
@@ -209,7 +209,8 @@ class Process:
         state.write(self.told)
 
 
-def _held(adapter: Adapter, ordinal: int) -> int | None:
+def held_in(adapter: Adapter, ordinal: int) -> int | None:
+    """Bytes in its allocator; None where it does not tell, whatever it raises."""
     try:
         return adapter.held(ordinal)
     except Exception:
@@ -219,7 +220,7 @@ def _held(adapter: Adapter, ordinal: int) -> int | None:
 
 def _held_by(users: list[Adapter], ordinal: int) -> int | None:
     """In all their allocators; None where one does not tell."""
-    held = [_held(adapter, ordinal) for adapter in users]
+    held = [held_in(adapter, ordinal) for adapter in users]
     return None if None in held else sum(one or 0 for one in held)
 
 

@@ -13,9 +13,11 @@ import os
 import stat
 
 from gpumem_shim import state
+from gpumem_shim.process import held_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gpumem_shim.frameworks import Adapter
     from gpumem_shim.process import Process
 
 LARGEST_ORDER = 4096
@@ -27,7 +29,11 @@ def answer(process: Process) -> None:
     order = _order()
     if order is None or (process.told.reclaimed and process.told.reclaimed.id == order):
         return
-    result, given_back = _reclaim(process)
+    try:
+        result, given_back = _reclaim(process)
+    except Exception:
+        # Whoever gave the order waits for an answer before the next step is taken.
+        result, given_back = "Failed", None
     with state.lock():
         process.told.reclaimed = state.Reclaimed(order, result, given_back)
         state.write(process.told)
@@ -35,28 +41,45 @@ def answer(process: Process) -> None:
 
 def _reclaim(process: Process) -> tuple[str, int | None]:
     """The result as the report has it, and the bytes that allocators hold less than before."""
-    able = [one for one in process.adapters.values() if one.can_reclaim and list(one.in_use())]
+    able = [one for one in process.adapters.values() if one.can_reclaim and _is_in_use(one)]
     if not able:
         return "Unsupported", None
-    if any(adapter.busy() for adapter in able):
+    if any(_is_busy(adapter) for adapter in able):
         return "Busy", None
-    before = _held(process)
+    before = _held(process, able)
     # What only a cycle of references keeps is cached by nobody's wish. No lock of ours is held:
     # the program's own code runs here.
     gc.collect()
+    done = [adapter.reclaim() for adapter in able]
+    if not all(done):
+        return "Busy", None
+    after = _held(process, able)
+    return "Done", None if before is None or after is None else max(0, before - after)
+
+
+def _is_in_use(adapter: Adapter) -> bool:
     try:
-        done = [adapter.reclaim() for adapter in able]
+        return bool(list(adapter.in_use()))
     except Exception:
-        return "Failed", None
-    return ("Done", max(0, before - _held(process))) if all(done) else ("Busy", None)
+        return False  # not as we know it, so nothing in it is called
 
 
-def _held(process: Process) -> int:
-    return sum(
-        process.adapters[name].held(ordinal) or 0
+def _is_busy(adapter: Adapter) -> bool:
+    try:
+        return adapter.busy()
+    except Exception:
+        return True  # where that can not be told, nothing may be freed
+
+
+def _held(process: Process, adapters: list[Adapter]) -> int | None:
+    """Bytes in the allocators of these; None where one does not tell."""
+    held = [
+        held_in(adapter, ordinal)
+        for adapter in adapters
         for ordinal, names in process.using.items()
-        for name in names
-    )
+        if adapter.name in names
+    ]
+    return None if None in held else sum(one or 0 for one in held)
 
 
 def _order() -> str | None:

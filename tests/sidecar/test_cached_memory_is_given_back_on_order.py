@@ -57,6 +57,32 @@ def test_the_thread_answers_by_itself(container: GpuContainer) -> None:
     assert json.loads(path.read_text())["reclaimed"]["bytes"] == 2 * GIB
 
 
+@pytest.mark.parametrize(
+    ("method", "result", "given_back"),
+    [
+        ("held", "Done", None),
+        ("in_use", "Unsupported", None),
+        ("busy", "Busy", None),
+        ("reclaim", "Failed", None),
+    ],
+)
+def test_an_order_is_answered_whatever_a_framework_raises(
+    container: GpuContainer, method: str, result: str, given_back: int | None
+) -> None:
+    reclaimed = run(
+        container,
+        "import torch\n"
+        "torch.allocate(64)\n"
+        "def raises(*_): raise RuntimeError('another release than the shim knows')\n"
+        f"setattr(process.own.adapters['torch'], {method!r}, raises)\n"
+        "os.makedirs(folder, exist_ok=True)\n"
+        "with open(os.path.join(folder, name + '.order'), 'w') as file: json.dump(ORDER, file)\n"
+        "while process.own.told.reclaimed is None: time.sleep(0.01)\n"
+        "print(json.dumps(vars(process.own.told.reclaimed)))\n",
+    )
+    assert reclaimed == {"id": "a-1", "result": result, "bytes": given_back}
+
+
 def test_an_order_is_done_once(container: GpuContainer) -> None:
     seen = run(
         container,
