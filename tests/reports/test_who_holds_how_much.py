@@ -113,6 +113,42 @@ def test_a_card_that_can_not_be_read_may_be_the_pods() -> None:
     assert use(agent=agent(gpus=[gpu(), lost], given=given)).total.unknown == "DeviceLost"
 
 
+SLICE, OTHER_SLICE = "MIG-1", "MIG-2"
+UNREADABLE_CARD = gpu(unknown="NVMLError")
+"""A sidecar is not root, and may read no card that is divided."""
+
+
+@pytest.mark.parametrize(
+    ("instances", "held"),
+    [
+        pytest.param([gpu(SLICE, parent=GPU)], 0, id="the slice's processes are listed: none"),
+        pytest.param(
+            [gpu(SLICE, parent=GPU, used=20 * MIB) | {"unknown": "NVMLError"}],
+            0,
+            id="they can not be listed, and next to nothing is used of it",
+        ),
+        pytest.param(
+            [gpu(SLICE, parent=GPU, used=2 * GIB) | {"unknown": "NVMLError"}],
+            "NVMLError",
+            id="they can not be listed, and something is used of it",
+        ),
+        pytest.param(
+            [gpu(SLICE, parent=GPU), gpu(f"{GPU}/1", parent=GPU, unknown="Timeout")],
+            "Timeout",
+            id="another slice does not even tell its UUID",
+        ),
+        pytest.param([], "NVMLError", id="nobody knows its slices"),
+    ],
+)
+def test_an_idle_pod_on_a_slice_holds_what_the_slices_tell(
+    instances: list[Any], held: int | str
+) -> None:
+    for sender in ({"pod_1": report}, {"agent": agent}):
+        ((name, made),) = sender.items()
+        found = use(**{name: made(gpus=[UNREADABLE_CARD, *instances])})
+        assert rows(found) == [("main", "", held)]
+
+
 def test_a_card_without_amounts_has_processes_all_the_same() -> None:
     mute = [gpu(unknown="NotSupported")]
     given = {("pod-1", "main"): [GPU]}

@@ -2,13 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
-from gpumem_operator.api.quantity import MIB
 from gpumem_operator.reports.cards import Card, card_of
 from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
 from gpumem_operator.reports.pictures import NOTHING_GIVEN, Amount, Picture, ProcessReading
 from gpumem_operator.reports.uses import (
+    LESS_THAN_A_CONTEXT,
     UNNAMED,
     GpuUse,
     Place,
@@ -22,8 +21,6 @@ from gpumem_operator.reports.uses import (
 
 _Holder = tuple[str, str, str]
 """Namespace and name of a pod, and container; a process of no pod that we know is one by itself."""
-_LESS_THAN_A_CONTEXT: Final = 64 * MIB
-"""A CUDA context takes hundreds of MiB. A card in use by nobody shows a few as used."""
 
 
 class AgentView:
@@ -82,7 +79,7 @@ class AgentView:
         if gpu not in self._listed:
             # The kubelet gave it, and NVML tells of no such card (any more).
             return GpuUse(*place, Amount(None, "DeviceLost"), processes)
-        if alone == holder and (processes or used >= _LESS_THAN_A_CONTEXT):
+        if alone == holder and (processes or used >= LESS_THAN_A_CONTEXT):
             # Whatever is on a card that is its alone is its, managed memory included.
             return GpuUse(*place, Amount(used), processes)
         return rows.get(place) or GpuUse(*place, Amount(0))

@@ -4,13 +4,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from gpumem_operator.api.quantity import add_bytes
+from gpumem_operator.api.quantity import MIB, add_bytes
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.measured import MeasuredPod, bare_id
-from gpumem_operator.reports.pictures import Amount, Picture, ProcessReading
+from gpumem_operator.reports.pictures import Amount, GpuReading, Picture, ProcessReading
 
 UNNAMED: Final = ""
 """A container that could not be named, or a GPU that nothing says which it is."""
+
+LESS_THAN_A_CONTEXT: Final = 64 * MIB
+"""A CUDA context takes hundreds of MiB. A card in use by nobody shows a few as used."""
 
 Source = Literal["NodeAgent", "Sidecar", "Shim"]
 
@@ -92,13 +95,26 @@ def container_of(pod: MeasuredPod, process: ProcessReading) -> str:
 
 
 def unlisted(picture: Picture) -> dict[str, str]:
-    """GPUs whose processes may not have been listed, and why: where one is, the list was read."""
+    """GPUs on which there may be processes that nobody listed, and why.
+
+    Where one process is listed, the list was read. Of a card that is divided, the instances are
+    asked, and what the card itself can not tell (a sidecar may not read a whole one) is no loss.
+    """
     listed = {process.gpu for process in picture.processes}
+    divided = {gpu.parent for gpu in picture.gpus}
     return {
         gpu.uuid: gpu.unknown
         for gpu in picture.gpus
-        if gpu.unknown is not None and gpu.uuid not in listed
+        if gpu.unknown is not None
+        and gpu.uuid not in listed
+        and gpu.uuid not in divided
+        and not _is_empty(gpu)
     }
+
+
+def _is_empty(gpu: GpuReading) -> bool:
+    """Whether its own reading says that no process is on it."""
+    return gpu.used_bytes is not None and gpu.used_bytes < LESS_THAN_A_CONTEXT
 
 
 def rows_of(places: Places) -> dict[Place, GpuUse]:
