@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gpumem_operator import names
+from gpumem_operator.api.printable import one_line
 from gpumem_operator.api.violation import Violation
 
 Operation = Mapping[str, Any]
@@ -37,13 +38,13 @@ def refusal(
     faults = [str(violation) for violation in violations[:_SHOWN]]
     if len(violations) > _SHOWN:
         faults.append(f"and {len(violations) - _SHOWN} more")
-    text = "; ".join(faults)
-    return Verdict(refusal=f"GPU pod {title} is refused: {text} ({next_step})", code=code)
+    text = one_line("; ".join(faults))
+    return Verdict(refusal=f"GPU pod {title} is refused: {text} ({one_line(next_step)})", code=code)
 
 
 def shown_warnings(texts: Sequence[str]) -> tuple[str, ...]:
     """Warnings in the number and length that reach people: kubectl shows 4096 characters of all."""
-    shown = [f"{names.GROUP}: {text}" for text in texts[:_WARNINGS]]
+    shown = [f"{names.GROUP}: {one_line(text)}" for text in texts[:_WARNINGS]]
     if len(texts) > _WARNINGS:
         shown.append(f"{names.GROUP}: and {len(texts) - _WARNINGS} more warnings")
     return tuple(

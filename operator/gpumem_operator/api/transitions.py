@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from gpumem_operator.api.conditions import MOST_CONDITIONS
+from gpumem_operator.api.printable import printable
 
 _LONGEST_MESSAGE: Final = 32768
 """Of a condition, by the schema of both kinds."""
@@ -40,7 +41,7 @@ def renew_conditions(
             "type": finding.type,
             "status": finding.status,
             "reason": finding.reason,
-            "message": finding.message[:_LONGEST_MESSAGE],
+            "message": printable(finding.message[:_LONGEST_MESSAGE]),
             "lastTransitionTime": (old.get("lastTransitionTime") if unchanged else None) or now,
             "observedGeneration": generation,
         }

@@ -19,9 +19,10 @@ from gpumem_operator.cli import charge as charging
 from gpumem_operator.cli.coverage import gaps
 from gpumem_operator.cli.documents import Documents, read_documents
 from gpumem_operator.cli.offline import Admitted, admit
-from gpumem_operator.cli.remarks import Remark, lines, one_line
+from gpumem_operator.cli.remarks import Remark, lines
 from gpumem_operator.cli.sources import DocumentError, read_sources
 from gpumem_operator.cli.table import charge_table
+from gpumem_operator.cli.terminal import remark
 from gpumem_operator.settings import SettingsError, load_values
 
 Files = Annotated[
@@ -148,10 +149,10 @@ def _answer(files: list[Path], values: Path | None) -> _Answer:
 
 
 def _fail(text: str) -> NoReturn:
-    typer.echo(f"error: {one_line(text)}", err=True)
+    remark(f"error: {text}")
     raise typer.Exit(2)
 
 
 def _say(remarks: Iterable[Remark]) -> None:
     for line in lines(remarks):
-        typer.echo(line, err=True)
+        remark(line)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from gpumem_operator.cli.terminal import remark
+
 if TYPE_CHECKING:
     from gpumem_operator.cli.cluster import Access
 
@@ -163,5 +165,5 @@ def _is_json(output: Form, watch: bool) -> bool:
 
 
 def _fail(text: str) -> NoReturn:
-    typer.echo(f"error: {text}", err=True)
+    remark(f"error: {text}")
     raise typer.Exit(2)

@@ -27,20 +27,10 @@ def lines(remarks: Iterable[Remark]) -> Iterator[str]:
         if remark.about not in said:
             said.append(remark.about)
     for (level, text), about in abouts.items():
-        yield one_line(": ".join((level, *_subject(about), text)))
+        yield ": ".join((level, *_subject(about), text))
 
 
 def _subject(about: list[str | None]) -> tuple[str, ...]:
     if len(about) > 1:
         return (f"{len(about)} pods (first {about[0]})",)
     return () if about[0] is None else (about[0],)
-
-
-def one_line(text: str) -> str:
-    """The text with everything that a terminal would not print in place of it escaped."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
-        for letter in text
-    )

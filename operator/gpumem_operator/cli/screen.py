@@ -12,6 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from gpumem_operator.api.printable import one_line
+from gpumem_operator.cli.terminal import remark
+
 REFRESH_SECONDS: Final = 5.0
 _WIDE: Final = 10_000
 """Columns: nothing is cut off, in a pipe neither; a terminal wraps what is too long for it."""
@@ -39,7 +42,7 @@ async def show(
         return
     shown = await look()
     if shown.note:
-        typer.echo(f"note: {shown.note}", err=True)
+        remark(f"note: {shown.note}")
     if as_json:
         typer.echo(json.dumps(dict(shown.document) | {"note": shown.note or None}, indent=2))
     else:
@@ -54,8 +57,13 @@ async def _watch(
     with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
         while True:
             shown = await look()
-            live.update(Group(Text(shown.note), picture(shown.document)), refresh=True)
+            live.update(Group(line(shown.note), picture(shown.document)), refresh=True)
             await asyncio.sleep(REFRESH_SECONDS)
+
+
+def line(text: str) -> Text:
+    """One line, or one cell: whatever others wrote into it."""
+    return Text(one_line(text))
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -64,5 +72,5 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     for head in heads:
         made.add_column(head, no_wrap=True)
     for cells in rows:
-        made.add_row(*map(Text, cells))
+        made.add_row(*map(line, cells))
     return made

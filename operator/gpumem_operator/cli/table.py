@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpumem_operator.api.printable import one_line
 from gpumem_operator.api.quantity import show_bytes
-from gpumem_operator.cli.remarks import one_line
 
 _GAP = "   "
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.cli.cells import Row, amount, count, held, known, limits
 from gpumem_operator.cli.leader import Release, ask_tenants, why_not_asked
-from gpumem_operator.cli.screen import Shown, show, table
+from gpumem_operator.cli.screen import Shown, line, show, table
 from gpumem_operator.cli.stored_tenants import stored_document
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError, NotFound
@@ -76,11 +76,11 @@ def overview(document: Mapping[str, Any]) -> RenderableType:
 def detail(document: Mapping[str, Any], tenant: str) -> RenderableType:
     """One tenant: what is known of it line by line, and its pods."""
     (row,) = document["tenants"]
-    lines = "\n".join(_lines(row))
+    lines = [line(text) for text in _lines(row)]
     pods = document["pods"]
     if not pods:
-        return Group(Text(lines), "", Text("No GPU pod of it runs or waits."))
-    return Group(Text(lines), "", table(_POD_HEAD, (_pod(pod, tenant) for pod in pods)))
+        return Group(*lines, "", Text("No GPU pod of it runs or waits."))
+    return Group(*lines, "", table(_POD_HEAD, (_pod(pod, tenant) for pod in pods)))
 
 
 def _tenant(row: Row) -> list[str]:

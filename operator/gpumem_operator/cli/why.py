@@ -21,6 +21,7 @@ from gpumem_operator.cli import tenants
 from gpumem_operator.cli.explain import Known, explain_pod, refusals
 from gpumem_operator.cli.leader import Release, ask, why_not_asked
 from gpumem_operator.cli.stored_policy import policy_lines
+from gpumem_operator.cli.terminal import remark, say
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import (
@@ -116,9 +117,9 @@ async def run(api: Api, release: Release, *, namespace: str, target: Target, as_
         typer.echo(json.dumps({"lines": story.lines, "notes": story.notes}, indent=2))
         return
     for line in story.lines:
-        typer.echo(line)
+        say(line)
     for note in story.notes:
-        typer.echo(f"note: {note}", err=True)
+        remark(f"note: {note}")
 
 
 async def tell(api: Api, release: Release, *, namespace: str, target: Target) -> Story:

@@ -2,6 +2,7 @@
 
 from typing import Final, Protocol
 
+from gpumem_operator.api.printable import printable
 from gpumem_operator.kube.api import REQUEST_SECONDS, Api, Object, Patch
 from gpumem_operator.kube.resources import EVENTS
 
@@ -57,7 +58,7 @@ class Writer:
             "involvedObject": about,
             "type": "Warning",
             "reason": reason,
-            "message": message[:1024],
+            "message": printable(message[:1024]),
             "firstTimestamp": now,
             "lastTimestamp": now,
             "count": 1,

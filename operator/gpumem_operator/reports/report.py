@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from gpumem_operator.api.model import Model
+from gpumem_operator.api.printable import Text
 
 SCHEMA_VERSION = 1
 
 Amount = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Text = Annotated[str, Field(max_length=253)]
 Uuid = Annotated[str, Field(max_length=96, pattern=r"^[A-Za-z0-9._:/-]*$")]
 """Of a GPU or MIG instance; it becomes the label of a series."""
 Word = Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")]
@@ -38,8 +38,8 @@ Reason = Literal[
 
 
 class Sent(BaseModel):
-    """What senders write: checked without any code of Python's for each of its objects, of which a
-    hostile report has thousands, and no further than to the first fault of a list."""
+    """What senders write: checked almost without code of Python's for each of its objects, of which
+    a hostile report has thousands, and no further than to the first fault of a list."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
