@@ -132,8 +132,36 @@ _DIFFERENT_TARGETS: Final = Rule(
 ScalingTargets = Annotated[list[ScalingTarget], Field(max_length=16), _DIFFERENT_TARGETS]
 
 
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"}, max_length=64)]
+
+
+class PastRecommendation(Model):
+    """A number of replicas that was recommended and no longer is."""
+
+    until: Time
+    """When it was last the recommendation."""
+    replicas: int
+    """The number."""
+
+
+class ScalingChange(Model):
+    """A change of replicas that was made."""
+
+    time: Time
+    """When."""
+    from_replicas: int
+    """Replicas before."""
+    to_replicas: int
+    """Replicas after."""
+    message: Annotated[str, Field(max_length=1024)] = ""
+    """Why, in a sentence for people."""
+
+
+PastRecommendations = Annotated[list[PastRecommendation], Field(max_length=24)]
+
+
 class ScalingTargetStatus(Model):
-    """What scaling did for one target."""
+    """What scaling did for one target. The next leader goes on from what is written here."""
 
     target_ref: TargetRef
     """The workload."""
@@ -147,3 +175,13 @@ class ScalingTargetStatus(Model):
     """One word for programs."""
     message: Annotated[str, Field(max_length=1024)] = ""
     """A sentence for people."""
+    recommended_replicas: int | None = None
+    """The latest recommendation, before stabilization, pace and room. Absent: none yet."""
+    recent_highest: PastRecommendations = []
+    """Recommendations of the scaleDown window above all later ones, oldest first: they keep
+    replicas from shrinking."""
+    recent_lowest: PastRecommendations = []
+    """Recommendations of the scaleUp window below all later ones, oldest first: they keep replicas
+    from growing."""
+    changes: Annotated[list[ScalingChange], Field(max_length=20)] = []
+    """Changes of the last half hour, oldest first; the last one stays until the next."""
