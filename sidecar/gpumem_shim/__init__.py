@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 FRAMEWORKS = frozenset(("torch", "tensorflow", "jax", "cupy"))
+SERVERS = frozenset(("vllm.v1.worker.gpu_worker", "vllm.worker.worker"))
+"""Modules of inference servers that are about to start a GPU."""
 
 
 class FirstImport:
-    """A finder that finds what the others find, and listens to the frameworks among it."""
+    """A finder that finds what the others find, and listens to what we know among it."""
 
     def find_spec(
         self,
@@ -30,7 +32,7 @@ class FirstImport:
         path: "Sequence[str] | None" = None,
         target: "ModuleType | None" = None,
     ) -> "ModuleSpec | None":
-        if name not in FRAMEWORKS:
+        if name not in FRAMEWORKS and name not in SERVERS:
             return None
         try:
             from gpumem_shim import listener

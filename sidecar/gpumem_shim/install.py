@@ -24,6 +24,7 @@ MODULES = (
     "thread.py",
     "reclaim.py",
     "process.py",
+    "servers.py",
     "listener.py",
     "missing.py",
     "chain.py",

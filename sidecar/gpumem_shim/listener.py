@@ -1,4 +1,4 @@
-"""Runs something after the first import of a framework, without standing in its way."""
+"""Runs something after the first import of a module, without standing in its way."""
 
 from __future__ import annotations
 
@@ -42,11 +42,16 @@ def _listen(spec: ModuleSpec) -> None:
         pass
 
 
-def imported(framework: str, module: ModuleType) -> None:
-    """A framework is there now. Never raises an Exception."""
+def imported(name: str, module: ModuleType) -> None:
+    """A framework is there now, or a part of a server. Never raises an Exception."""
     try:
-        from gpumem_shim import process
+        from gpumem_shim import SERVERS, process
 
-        process.own.imported(framework, module)
+        if name in SERVERS:
+            from gpumem_shim import servers
+
+            servers.imported(module, process.own)
+        else:
+            process.own.imported(name, module)
     except Exception:
         pass

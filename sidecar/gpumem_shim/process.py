@@ -35,6 +35,8 @@ class Process:
     using: dict[int, list[str]] = field(default_factory=dict)
     """Frameworks on each GPU, by its CUDA ordinal."""
     cards: Cards | None = None
+    lowers_servers: bool = False
+    """Whether the share of the card that inference servers take is lowered."""
 
     def imported(self, name: str, module: ModuleType) -> None:
         """A framework is there: arrange for its cap, and tell. Raises what its adapter raises."""
@@ -73,7 +75,7 @@ class Process:
         users = self.using.setdefault(ordinal, [])
         if name not in users:
             users.append(name)
-        card = self._card(ordinal)
+        card = self.card(ordinal)
         told = self.told.frameworks[name]
         told.not_capped = self.limits.obstacle or (NO_TOTAL if card is None else None)
         if card is not None and told.not_capped is None:
@@ -86,7 +88,7 @@ class Process:
 
     def lowered(self, name: str, ordinal: int, fraction: float) -> None:
         """A framework that has one fraction for all GPUs took a lower one than it was given."""
-        card = self._card(ordinal)
+        card = self.card(ordinal)
         if card is not None:
             self.told.frameworks[name].caps[card.uuid] = int(fraction * card.total_bytes)
             state.write(self.told)
@@ -147,7 +149,7 @@ class Process:
 
     def _measure(self, ordinal: int) -> None:
         users = [self.adapters[name] for name in self.using[ordinal]]
-        card = self._card(ordinal)
+        card = self.card(ordinal)
         # One that is just being started would be waited for, and may wait for us.
         if card is None or self.cards is None or any(ordinal not in u.in_use() for u in users):
             return
@@ -187,7 +189,8 @@ class Process:
             told.caps.pop(card.uuid, None)
             told.not_capped = frameworks.FAILED
 
-    def _card(self, ordinal: int) -> Card | None:
+    def card(self, ordinal: int) -> Card | None:
+        """The GPU with this CUDA ordinal; None where its memory can not be read."""
         return self._all_cards().card(ordinal)
 
     def _all_cards(self) -> Cards:
@@ -200,7 +203,7 @@ class Process:
     def forked(self) -> None:
         """In a child: it has the frameworks, and neither CUDA nor anything on a GPU."""
         self.using, self.cards = {}, None
-        self.told.gpus, self.told.reclaimed = {}, None
+        self.told.gpus, self.told.servers, self.told.reclaimed = {}, {}, None
         for name, adapter in self.adapters.items():
             told = self.told.frameworks[name]
             if told.caps or told.not_capped == NO_TOTAL:
@@ -226,7 +229,8 @@ def _held_by(users: list[Adapter], ordinal: int) -> int | None:
 
 def _this_process() -> Process:
     bounds = limits_from(os.environ)
-    return Process(bounds, state.State(bounds))
+    lowers = os.environ.get("GPUMEM_SERVER_ARGS") == "Enabled"
+    return Process(bounds, state.State(bounds), lowers_servers=lowers)
 
 
 own = _this_process()

@@ -15,6 +15,7 @@ from gpumem_shim.limits import Limits
 
 SCHEMA_VERSION = 1
 LONGEST_VERSION = 64
+LONGEST_VALUE = 32
 TELLING_BYTES = 16 * 2**20
 """Amounts that differ by less are told with the next change."""
 
@@ -44,6 +45,19 @@ class Held:
 
 
 @dataclass
+class Server:
+    """An inference server, and what became of the share of the card that it takes."""
+
+    version: str | None
+    argument: str
+    asked: str
+    """As the program had it."""
+    applied: str
+    reason: str | None = None
+    """Why it does not bound what the server takes; one word in CamelCase, None where it does."""
+
+
+@dataclass
 class Reclaimed:
     """What became of the last order to give cached memory back."""
 
@@ -58,6 +72,7 @@ class State:
 
     limits: Limits
     frameworks: dict[str, Framework] = field(default_factory=dict)
+    servers: dict[str, Server] = field(default_factory=dict)
     gpus: dict[str, Held] = field(default_factory=dict)
     reclaimed: Reclaimed | None = None
 
@@ -133,6 +148,7 @@ def describe(state: State) -> dict[str, object]:
             }
             for name, one in sorted(state.frameworks.items())
         ],
+        "servers": [{"name": name, **vars(one)} for name, one in sorted(state.servers.items())],
         "gpus": [
             {"uuid": gpu, "bytes": held.bytes, "outsideBytes": held.outside_bytes}
             for gpu, held in sorted(state.gpus.items())

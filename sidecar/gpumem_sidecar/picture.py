@@ -27,6 +27,18 @@ class Framework(NamedTuple):
     reclaim: str | None = None
 
 
+class Server(NamedTuple):
+    """An inference server, and what became of the share of the card that it takes."""
+
+    name: str
+    version: str | None
+    argument: str
+    asked: str
+    applied: str
+    reason: str | None = None
+    """Why it does not bound what the server takes."""
+
+
 class Shim(NamedTuple):
     """What the shim in a process says about it: the workload's own claim."""
 
@@ -36,6 +48,7 @@ class Shim(NamedTuple):
     processes_per_gpu: int | None = None
     outside: tuple[tuple[str, int], ...] = ()
     """Bytes beside all allocators by GPU, where the process could measure them."""
+    servers: tuple[Server, ...] = ()
 
     def on(self, gpu: str) -> Shim:
         """What of it is about one GPU."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpumem_sidecar.attribution import Sender
-from gpumem_sidecar.picture import Assignment, Framework, Gpu, Picture, Process, Shim
+from gpumem_sidecar.picture import Assignment, Framework, Gpu, Picture, Process, Server, Shim
 
 SCHEMA_VERSION = 1
 MOST_GPUS = 256
@@ -166,6 +166,7 @@ def _shim(shim: Shim) -> dict[str, Any]:
         "contextReserveBytes": shim.context_reserve_bytes,
         "processesPerGpu": shim.processes_per_gpu,
         "outside": [{"gpu": gpu, "bytes": amount} for gpu, amount in shim.outside],
+        "servers": [_server(one) for one in shim.servers],
     }
 
 
@@ -177,6 +178,17 @@ def _framework(framework: Framework) -> dict[str, Any]:
         "notCapped": framework.not_capped,
         "capHits": framework.cap_hits,
         "reclaim": framework.reclaim,
+    }
+
+
+def _server(server: Server) -> dict[str, Any]:
+    return {
+        "name": server.name,
+        "version": server.version,
+        "argument": server.argument,
+        "asked": server.asked,
+        "applied": server.applied,
+        "reason": server.reason,
     }
 
 

@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gpumem_sidecar.picture import Cap, Framework, Shim
+from gpumem_sidecar.picture import Cap, Framework, Server, Shim
 
 SCHEMA_VERSION = 1
 LONGEST_TEXT = 253
 MOST_ENTRIES = 16
+MOST_SERVERS = 4
+LONGEST_VALUE = 32
 MOST_GPUS = 256
 LARGEST = 2**63 - 1
 LONGEST_ID = 253
@@ -69,6 +71,7 @@ def parse(content: bytes) -> State:
         _number(raw.get("contextReserveBytes")),
         _number(raw.get("processesPerGpu")),
         tuple(_on_gpus(raw.get("gpus"), "uuid", "outsideBytes")),
+        tuple(_servers(raw.get("servers"))),
     )
     # A process that has nothing on a card does not list it: 0 is not a measurement.
     held = tuple(pair for pair in _on_gpus(raw.get("gpus"), "uuid", "bytes") if pair[1])
@@ -78,15 +81,25 @@ def parse(content: bytes) -> State:
 def _frameworks(raw: object) -> Iterator[Framework]:
     for entry in _objects(raw, MOST_ENTRIES):
         if isinstance(name := entry.get("name"), str):
-            version = entry.get("version")
             yield Framework(
                 _text(name),
-                _text(version) if isinstance(version, str) else None,
+                _text_or_none(entry.get("version")),
                 tuple(Cap(*pair) for pair in _on_gpus(entry.get("caps"), "gpu", "capBytes")),
                 _word(entry.get("notCapped")),
                 _number(entry.get("capHits")),
                 _word(entry.get("reclaim")),
             )
+
+
+def _servers(raw: object) -> Iterator[Server]:
+    for entry in _objects(raw, MOST_SERVERS):
+        texts = [entry.get(key) for key in ("name", "argument", "asked", "applied")]
+        name, argument, asked, applied = map(_text_or_none, texts)
+        if name is None or argument is None or asked is None or applied is None:
+            continue
+        version = _text_or_none(entry.get("version"))
+        values = asked[:LONGEST_VALUE], applied[:LONGEST_VALUE]
+        yield Server(name, version, argument, *values, _word(entry.get("reason")))
 
 
 def _on_gpus(raw: object, key: str, amount: str) -> Iterator[tuple[str, int]]:
@@ -117,6 +130,10 @@ def _word(value: object) -> str | None:
 def _number(value: object) -> int | None:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and isinstance(value, int) and 0 <= value <= LARGEST else None
+
+
+def _text_or_none(value: object) -> str | None:
+    return _text(value) if isinstance(value, str) else None
 
 
 def _text(text: str) -> str:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from gpumem_operator.reports.report import Report
-from gpumem_sidecar.picture import Assignment, Cap, Framework, Gpu, Picture, Process, Shim
+from gpumem_sidecar.picture import Assignment, Cap, Framework, Gpu, Picture, Process, Server, Shim
 from gpumem_sidecar.report import (
     MOST_PROCESSES,
     Acknowledgement,
@@ -44,6 +44,7 @@ PICTURE = Picture(
                 1073741824,
                 1,
                 ((FIRST, 744488960),),
+                (Server("vllm", "0.33.0", "gpu_memory_utilization", "0.92", "0.0498"),),
             ),
             mps=True,
             mps_limit_bytes=8589934592,

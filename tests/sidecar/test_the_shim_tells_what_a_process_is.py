@@ -39,6 +39,8 @@ def test_the_file_is_the_golden_one_in_every_python(tmp_path: Path, version: str
         "    '13.6.0', {}, 'NotStarted', None, 'Supported')\n"
         "told.frameworks['torch'] = state.Framework(\n"
         "    '2.9.0', {gpu: 7516192768}, None, 2, 'Supported')\n"
+        "told.servers['vllm'] = state.Server(\n"
+        "    '0.33.0', 'gpu_memory_utilization', '0.92', '0.0498')\n"
         "told.gpus[gpu] = state.Held(7522484224, 744488960)\n"
         "told.reclaimed = state.Reclaimed('a-1', 'Done', 2**30)\n"
         "state.write(told)\n"

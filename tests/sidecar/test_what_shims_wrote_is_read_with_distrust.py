@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpumem_operator.reports.report import Report
-from gpumem_sidecar.picture import Cap, Framework, Picture, Process, Shim
+from gpumem_sidecar.picture import Cap, Framework, Picture, Process, Server, Shim
 from gpumem_sidecar.report import Header, encode, full
 from gpumem_sidecar.run_folder import LARGEST_FILE, MOST_FILES, RunFolder
 from gpumem_sidecar.shim_state import LARGEST, Reclaimed, State, parse
@@ -45,7 +45,8 @@ def test_what_the_shim_writes_is_read(container: Path, run: RunFolder) -> None:
     (container / "4711-123456.json").write_bytes(GOLDEN.read_bytes())
     torch = Framework("torch", "2.9.0", (Cap(GPU, 7 * GIB),), None, 2, "Supported")
     cupy = Framework("cupy", "13.6.0", (), "NotStarted", None, "Supported")
-    claim = Shim((cupy, torch), 8 * GIB, GIB, 1, ((GPU, 744488960),))
+    vllm = Server("vllm", "0.33.0", "gpu_memory_utilization", "0.92", "0.0498")
+    claim = Shim((cupy, torch), 8 * GIB, GIB, 1, ((GPU, 744488960),), (vllm,))
     done = Reclaimed("a-1", "Done", GIB)
     assert run.states() == [State(4711, 123456, "main", claim, ((GPU, 7522484224),), done)]
     assert run.ignored == 0
@@ -225,6 +226,14 @@ def test_a_cap_that_is_no_amount_is_no_cap() -> None:
     assert framework == Framework("torch", None, (Cap("GPU-1", 5),))
 
 
+def test_a_share_of_another_kind_is_none() -> None:
+    good = {"name": "vllm", "argument": "x" * 300, "asked": "9" * 40, "applied": "\ud800"}
+    faulty = [good | {"applied": 0.5}, good | {"name": None}, {}, "vllm"]
+    [server] = parse(content(servers=[*faulty[:2], good | {"reason": "no word"}])).shim.servers
+    assert server == Server("vllm", None, "x" * 253, "9" * 32, "?")
+    assert parse(content(servers=faulty)).shim.servers == ()
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -250,3 +259,19 @@ def test_whatever_a_file_says_becomes_a_claim_that_the_format_takes(
     message = encode(full(Header("Sidecar", "first", 1), Picture(processes=(process,))))
     assert Report.model_validate_json(message).processes[0].shim is not None
     assert all(0 < amount < 2**63 for _, amount in state.measured)
+
+
+TEXTS = st.text(max_size=300) | st.none() | st.integers()
+SERVER = st.dictionaries(
+    st.sampled_from(["name", "version", "argument", "asked", "applied", "reason"]),
+    TEXTS,
+    min_size=4,
+)
+
+
+@given(st.lists(SERVER, max_size=6))
+def test_whatever_is_said_of_servers_is_taken_as_well(servers: Any) -> None:
+    shim = parse(content(servers=servers)).shim
+    picture = Picture(processes=(Process(1, "GPU-1", bytes=1, shim=shim),))
+    message = encode(full(Header("Sidecar", "first", 1), picture))
+    assert Report.model_validate_json(message).processes[0].shim is not None

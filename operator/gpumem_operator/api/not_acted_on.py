@@ -12,7 +12,6 @@ def not_acted_on(spec: DefaultPolicySpec) -> tuple[str, ...]:
     set_fields = {
         "spec.enforcement.mode": spec.enforcement.mode != enforcement.mode,
         "spec.enforcement.actions": spec.enforcement.actions != enforcement.actions,
-        "spec.injection.serverArgs": spec.injection.server_args != "Disabled",
         "spec.scaling": isinstance(spec, PolicySpec) and bool(spec.scaling),
     }
     return tuple(path for path, is_set in set_fields.items() if is_set)

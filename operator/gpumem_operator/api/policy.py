@@ -159,8 +159,9 @@ class Injection(Model):
     """What the images have in PYTHONPATH themselves: the shim's PYTHONPATH hides it, so it is
     appended. Default: empty."""
     server_args: Enabling = "Disabled"
-    """Whether memory arguments of known inference servers are lowered to the limit at their start.
-    Not acted on by this version. Default: Disabled."""
+    """Whether the share of the card that vLLM takes is lowered to the limit at its start, by the
+    shim. A lower one of the program stays. Disabled, and for other inference servers: a warning at
+    admission names the argument and its value. Default: Disabled."""
 
 
 MonitoringMode = Literal["Sidecar", "NodeAgent", "None"]

@@ -193,9 +193,18 @@ def _processes(row: Row) -> Iterator[str]:
             facts.append(f"driver's limit {show_bytes(one['driverLimitBytes'])} for all of them")
         if one["frameworks"]:
             facts.append(f"with {', '.join(one['frameworks'])}")
+        # An older leader does not tell them.
+        facts += map(_server, one.get("servers") or ())
         yield f"    process {one['pid']}: {', '.join(facts)}"
     if left := row.get("processesLeftOut"):
         yield f"    and {left} more processes"
+
+
+def _server(server: Row) -> str:
+    """What an inference server takes of the card, by its own word."""
+    instead = "" if server["applied"] == server["asked"] else f" in the place of {server['asked']}"
+    but = f", which does not bound it: {explain(reason)}" if (reason := server["reason"]) else ""
+    return f"{server['name']} takes {server['argument']} {server['applied']}{instead}{but}"
 
 
 def _amount(row: Row, usage: Row) -> str:

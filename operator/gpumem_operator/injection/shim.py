@@ -47,6 +47,8 @@ def variables(target: Target, environment: Environment) -> Variables:
         Own(names.RESERVE_BYTES_ENV, str(target.spec.limits.context_reserve_bytes)),
         Own(names.TENSORFLOW_MODE_ENV, target.spec.frameworks.tensorflow.mode),
     ]
+    if target.spec.injection.server_args == "Enabled":
+        wanted.append(Own(names.SERVER_ARGS_ENV, "Enabled"))
     if target.processes_per_gpu > 1:
         wanted.append(Own(names.PROCESSES_PER_GPU_ENV, str(target.processes_per_gpu)))
     # Empty parts stay where the author wrote them: they mean the working directory.

@@ -6,7 +6,9 @@ from typing import Any
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.enforcer import Enforcer
 from gpumem_operator.reports.measured import GpuContainer
+from gpumem_operator.reports.pictures import ProcessReading
 from gpumem_operator.reports.process_hold import ProcessHold, hold_of
+from gpumem_operator.reports.report import Server
 from gpumem_operator.reports.snapshot import PodView, Snapshot
 
 DOCUMENT_VERSION = 1
@@ -110,7 +112,12 @@ def _process(hold: ProcessHold) -> dict[str, Any]:
         "reserveBytes": hold.reserve_bytes,
         "driverLimitBytes": process.driver_limit_bytes,
         "frameworks": [one.name for one in process.claim.frameworks] if process.claim else [],
+        "servers": [one.model_dump(by_alias=True) for one in _servers(process)],
     }
+
+
+def _servers(process: ProcessReading) -> list[Server]:
+    return process.claim.servers if process.claim else []
 
 
 def _card(card: Card) -> dict[str, Any]:

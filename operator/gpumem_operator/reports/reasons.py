@@ -14,6 +14,7 @@ NOT_ASKED: Final = "NotAsked"
 NO_PROCESS: Final = "NoProcess"
 ONLY_CLAIMED: Final = "OnlyClaimed"
 NOT_ATTRIBUTED: Final = "NotAttributed"
+CACHE_SIZE_GIVEN: Final = "CacheSizeGiven"
 
 EXPLANATIONS: Final = {
     "NoReport": "its sidecar or agent has not reported to the present leader yet",
@@ -53,6 +54,11 @@ EXPLANATIONS: Final = {
     NOT_CAPPED: "a framework in the process has no cap on the GPU",
     NOT_ASKED: "a container that asked for no GPU holds memory of one, and no limit is on it: ask"
     " for the GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void there",
+    "TooNear": "the limit leaves nothing beside the context reserve: raise it, or lower"
+    " limits.contextReserve",
+    "NoTotal": "the GPU does not say how much memory it has",
+    CACHE_SIZE_GIVEN: "the size of its cache is given in bytes, which goes before the share: lower"
+    " --kv-cache-memory-bytes, or leave it out",
 }
 
 

@@ -73,6 +73,20 @@ class Framework(Sent):
     """Supported or Unsupported: whether the allocator can give cached memory back."""
 
 
+class Server(Sent):
+    """An inference server in a process, and what became of the share of the card that it takes."""
+
+    name: Text
+    version: Text | None = None
+    argument: Text
+    """As the server names it."""
+    asked: Annotated[str, Field(max_length=32)]
+    """As the program had it, in the server's own form."""
+    applied: Annotated[str, Field(max_length=32)]
+    reason: Word | None = None
+    """Why it does not bound what the server takes; None where it does."""
+
+
 class Shim(Sent):
     """What the shim in a process wrote about itself: the workload's own claim."""
 
@@ -84,6 +98,7 @@ class Shim(Sent):
     """By how many it divided the limit."""
     outside: Annotated[list[Outside], Field(max_length=256), FailFast()] = []
     """Where it could measure it."""
+    servers: Annotated[list[Server], Field(max_length=4), FailFast()] = []
 
 
 class Process(Sent):
