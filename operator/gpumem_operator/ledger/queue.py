@@ -1,0 +1,204 @@
+"""Which waiting pods may go on: one pure decision over all tenants.
+
+By PriorityClass, then age; what does not fit is passed over. An entry that was passed over for its
+tenant's `holdAfterSeconds` holds the room back from those behind it; one that can never fit, or
+that is not complete, holds nothing.
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from gpumem_operator.ledger.groups import Entry, Group, WaitingPod, entries_of
+from gpumem_operator.ledger.reservation import MOST_RESERVATIONS, Reservation, standing
+from gpumem_operator.ledger.room import Room
+
+_NOBODY: Final[Mapping[Group, int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Account:
+    """A tenant whose pods are asked to wait, as the leader sees it."""
+
+    name: str
+    limit_bytes: int
+    charged_bytes: int
+    stored: tuple[Reservation, ...] = ()
+    """The reservations in its status as it was read."""
+    hold_after_seconds: float = 600.0
+
+
+class Reason(StrEnum):
+    """Why an entry waits."""
+
+    UNREADABLE = "TenantUnreadable"
+    NEVER_FITS = "LargerThanQuota"
+    INCOMPLETE = "GroupIncomplete"
+    NO_ROOM = "NoRoom"
+    HELD = "HeldForAnother"
+    FULL = "TooManyReservations"
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What an entry waits for."""
+
+    reason: Reason
+    tenant: str = ""
+    """Where room is missing; empty where that is not what it waits for."""
+    asked_bytes: int = 0
+    """Of the whole entry, in this tenant."""
+    room: Room | None = None
+    """When it was the entry's turn: those before it have been given theirs."""
+    holder: str = ""
+    """Pod that the room is held for."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An entry that goes on waiting."""
+
+    entry: Entry
+    obstacle: Obstacle
+    holds: bool = False
+    """Whether it holds room back from those behind it."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the leader has to do."""
+
+    reservations: Mapping[str, tuple[Reservation, ...]]
+    """What the status of each tenant has to hold."""
+    through: tuple[WaitingPod, ...]
+    """Pods whose gate may be opened now: all that they need is reserved in stored statuses."""
+    waiting: tuple[Waiting, ...]
+    """In order."""
+
+
+def decide(
+    accounts: Iterable[Account],
+    pods: Sequence[WaitingPod],
+    *,
+    opened: Container[str] = frozenset(),
+    gone: Container[str] = frozenset(),
+    alive: Mapping[Group, int] = _NOBODY,
+    now: float,
+) -> Turn:
+    """The turn of the leader. Taken again with what it led to, it changes nothing.
+
+    `accounts` has every tenant that any pod needs. `opened` and `gone` are as for `standing`;
+    `alive` counts the pods of groups that are not gated; `now` is in seconds since 1970.
+    """
+    accounts = tuple(accounts)
+    kept = {one.name: standing(one.stored, opened=opened, gone=gone) for one in accounts}
+    through = _provided(pods, kept)
+    books = {
+        one.name: _Book(one, _still_needed(kept[one.name], one, pods, through)) for one in accounts
+    }
+    members = Counter(alive)
+    members.update(pod.group for pod in through if pod.group is not None)
+    provided = {pod.uid for pod in through}
+    lacking = [pod for pod in pods if pod.uid not in provided]
+    waiting = []
+    for entry in entries_of(lacking, members):
+        obstacle = _obstacle(entry, books)
+        if obstacle is None:
+            for pod in entry.pods:
+                for tenant, amount in (pod.needs or {}).items():
+                    books[tenant].reserve(pod, amount)
+            continue
+        holds = _holds(entry, obstacle, books, now)
+        if holds:
+            for tenant, amount in (entry.needs or {}).items():
+                books[tenant].hold(entry, amount)
+        waiting.append(Waiting(entry, obstacle, holds))
+    reservations = {name: tuple(book.reservations) for name, book in books.items()}
+    return Turn(reservations, through, tuple(waiting))
+
+
+class _Book:
+    """A tenant's room while entries are looked at one after the other."""
+
+    def __init__(self, account: Account, kept: Iterable[Reservation]) -> None:
+        self.account = account
+        self.reservations = list(kept)
+        reserved = sum(one.amount_bytes for one in self.reservations)
+        self.room = Room(account.limit_bytes, account.charged_bytes, reserved)
+        self._held_bytes = 0
+        self._holder = ""
+
+    def reserve(self, pod: WaitingPod, amount: int) -> None:
+        self.reservations.append(Reservation(pod.uid, pod.namespace, pod.name, amount))
+        self.room = self.room.less(amount)
+
+    def hold(self, entry: Entry, amount: int) -> None:
+        self._held_bytes += amount
+        self._holder = self._holder or entry.pods[0].title
+
+    def obstacle(self, amount: int, pods: int) -> Obstacle | None:
+        """What keeps so many pods from getting so much here together."""
+        name = self.account.name
+        if amount > self.account.limit_bytes:
+            return Obstacle(Reason.NEVER_FITS, name, amount, self.room)
+        if len(self.reservations) + pods > MOST_RESERVATIONS:
+            return Obstacle(Reason.FULL, name, amount, self.room)
+        # What is charged nothing overruns nothing, however much is taken already.
+        if amount > max(self.room.left_bytes, 0):
+            return Obstacle(Reason.NO_ROOM, name, amount, self.room)
+        if amount > max(self.room.left_bytes - self._held_bytes, 0):
+            return Obstacle(Reason.HELD, name, amount, self.room, self._holder)
+        return None
+
+
+def _provided(
+    pods: Iterable[WaitingPod], kept: Mapping[str, Iterable[Reservation]]
+) -> tuple[WaitingPod, ...]:
+    """Pods that have every reservation they need; those that need none among them."""
+    reserved = {name: {one.pod_uid for one in rows} for name, rows in kept.items()}
+    return tuple(
+        pod
+        for pod in pods
+        if pod.needs is not None and all(pod.uid in reserved[name] for name in pod.needs)
+    )
+
+
+def _still_needed(
+    kept: Iterable[Reservation],
+    account: Account,
+    pods: Iterable[WaitingPod],
+    through: Iterable[WaitingPod],
+) -> Iterable[Reservation]:
+    """Without those of gated pods that lack another one, or need none here any more."""
+    # A pod whose needs can not be told keeps what it has.
+    surplus = {pod.uid for pod in pods if pod.needs is not None}
+    surplus -= {pod.uid for pod in through if pod.needs and account.name in pod.needs}
+    return (one for one in kept if one.pod_uid not in surplus)
+
+
+def _obstacle(entry: Entry, books: Mapping[str, _Book]) -> Obstacle | None:
+    if entry.needs is None:
+        return Obstacle(Reason.UNREADABLE)
+    found = [books[name].obstacle(amount, len(entry.pods)) for name, amount in entry.needs.items()]
+    obstacles = sorted((one for one in found if one), key=lambda one: _WEIGHT[one.reason])
+    if obstacles and obstacles[0].reason is Reason.NEVER_FITS:
+        return obstacles[0]
+    if entry.missing:
+        return Obstacle(Reason.INCOMPLETE)
+    return obstacles[0] if obstacles else None
+
+
+_WEIGHT: Final = {reason: place for place, reason in enumerate(Reason)}
+
+
+def _holds(entry: Entry, obstacle: Obstacle, books: Mapping[str, _Book], now: float) -> bool:
+    if obstacle.reason is Reason.FULL:
+        # There will be a place within seconds: nobody is to be faster.
+        return True
+    if obstacle.reason not in (Reason.NO_ROOM, Reason.HELD):
+        return False
+    patience = books[obstacle.tenant].account.hold_after_seconds
+    return now - entry.complete_since >= patience

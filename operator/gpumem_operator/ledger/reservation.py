@@ -1,0 +1,80 @@
+"""Room that is kept for one pod until its tenant is charged for it.
+
+    (none) --reserve--> standing --convert--> charged
+                           |
+                           +--give back--> (none)   another tenant has no room for the gated pod
+                           +--lapse------> (none)   there is no such pod
+
+Reserve: written into the tenant's status, with its resourceVersion, before the pod may go on.
+Convert: the leader sees the pod without our gate; charge and reservation change in one write.
+Lapse: the leader has not seen the pod for LAPSE_SECONDS, and a read by name does not find its uid.
+Only the leader opens gates, and only of pods that have all their reservations in stored statuses:
+what it gives back can not have been used.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+MOST_RESERVATIONS: Final = 1000
+"""In the status of one tenant, whose size is bounded."""
+LAPSE_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Room kept for one pod in one tenant."""
+
+    pod_uid: str
+    namespace: str
+    name: str
+    amount_bytes: int
+
+
+def stored_reservations(status: Mapping[str, Any]) -> tuple[Reservation, ...]:
+    """The reservations of a raw status."""
+    return tuple(
+        Reservation(
+            str(row["podUID"]),
+            str(row.get("namespace") or ""),
+            str(row.get("name") or ""),
+            int(row.get("bytes") or 0),
+        )
+        for row in status.get("reservations") or ()
+    )
+
+
+def reservation_rows(reservations: Iterable[Reservation]) -> list[dict[str, Any]]:
+    """As they stand in a raw status."""
+    return [
+        {
+            "podUID": one.pod_uid,
+            "namespace": one.namespace,
+            "name": one.name,
+            "bytes": one.amount_bytes,
+        }
+        for one in reservations
+    ]
+
+
+def standing(
+    stored: Iterable[Reservation], *, opened: Container[str], gone: Container[str]
+) -> tuple[Reservation, ...]:
+    """Those that still keep room.
+
+    `opened` are the uids of pods that are seen without our gate, finished ones included: they are
+    charged or are over. `gone` are uids that a read by name did not find.
+    """
+    return tuple(one for one in stored if one.pod_uid not in opened and one.pod_uid not in gone)
+
+
+def unseen_since(
+    before: Mapping[str, float], unseen: Iterable[str], now: float
+) -> Mapping[str, float]:
+    """Since when the pods of reservations have not been seen, by uid, in seconds of one clock."""
+    return {uid: before.get(uid, now) for uid in unseen}
+
+
+def overdue(unseen: Mapping[str, float], now: float) -> frozenset[str]:
+    """Uids that have to be looked for by name now."""
+    return frozenset(uid for uid, since in unseen.items() if now - since >= LAPSE_SECONDS)

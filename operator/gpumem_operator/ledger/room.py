@@ -1,0 +1,23 @@
+"""How much of a tenant's quota is left."""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Room:
+    """A quota and what is taken of it, in bytes."""
+
+    limit_bytes: int
+    charged_bytes: int
+    """Of pods that may run."""
+    reserved_bytes: int = 0
+    """Kept for pods that are on their way to be charged."""
+
+    @property
+    def left_bytes(self) -> int:
+        """Below zero where the quota was lowered, or pods came past it: nobody is evicted."""
+        return self.limit_bytes - self.charged_bytes - self.reserved_bytes
+
+    def less(self, amount_bytes: int) -> "Room":
+        """The same once so much more is reserved."""
+        return replace(self, reserved_bytes=self.reserved_bytes + amount_bytes)

@@ -1,0 +1,282 @@
+"""A small API server, leaders and webhook replicas, each of which takes one step at a time.
+
+The server compares resourceVersions and nothing else. Leaders see pods late, twice and in any
+order, stop between any two steps, and go on although another one leads: nothing here asks a lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gpumem_operator.ledger import epoch
+from gpumem_operator.ledger.groups import Group, WaitingPod
+from gpumem_operator.ledger.queue import Account, Turn, decide
+from gpumem_operator.ledger.reservation import Reservation
+
+HOLD_AFTER = 5.0
+MEMBERSHIP: Mapping[str, tuple[str, ...]] = {
+    "first": ("a",),
+    "both": ("a", "b"),
+    "second": ("b",),
+    "third": ("refusing",),
+}
+"""Tenants of each namespace; pods of `refusing` are reserved for by webhooks and never gated."""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One version of a pod."""
+
+    uid: str
+    namespace: str
+    amount: int
+    version: int
+    created: float
+    gated: bool
+    finished: bool = False
+    deleted: bool = False
+    group: Group | None = None
+    priority: int = 0
+
+    @property
+    def charged(self) -> bool:
+        return not (self.gated or self.finished or self.deleted)
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One version of a tenant with its status."""
+
+    name: str
+    limit: int
+    version: int = 1
+    epoch: int | None = None
+    charged: int = 0
+    reservations: tuple[Reservation, ...] = ()
+
+
+class ConflictError(Exception):
+    """Somebody else wrote first."""
+
+
+@dataclass
+class Server:
+    """What is stored."""
+
+    tenants: dict[str, Tenant]
+    pods: dict[str, Pod] = field(default_factory=dict)
+    version: int = 1
+    now: float = 0.0
+    history: list[Pod] = field(default_factory=list)
+    """Every version of every pod, for watches."""
+
+    def write(self, wanted: Tenant) -> Tenant:
+        """A status, if its version is the stored one. Raises ConflictError."""
+        if self.tenants[wanted.name].version != wanted.version:
+            raise ConflictError
+        self.version += 1
+        stored = self.tenants[wanted.name] = replace(wanted, version=self.version)
+        return stored
+
+    def set_limit(self, name: str, limit: int) -> None:
+        self.write(replace(self.tenants[name], limit=limit))
+
+    def put(self, pod: Pod) -> Pod:
+        self.version += 1
+        stored = replace(pod, version=self.version)
+        if stored.deleted:
+            self.pods.pop(stored.uid, None)
+        else:
+            self.pods[stored.uid] = stored
+        self.history.append(stored)
+        return stored
+
+    def open(self, uid: str) -> Pod | None:
+        """What a patch of the gate answers: None where there is no such pod."""
+        pod = self.pods.get(uid)
+        return pod and (self.put(replace(pod, gated=False)) if pod.gated else pod)
+
+    def taken(self, tenant: str) -> int:
+        """What the tenant's pods take, and what is kept for others: counted from what is true."""
+        charged = {
+            pod.uid: pod.amount
+            for pod in self.pods.values()
+            if pod.charged and tenant in MEMBERSHIP[pod.namespace]
+        }
+        kept = sum(
+            one.amount_bytes
+            for one in self.tenants[tenant].reservations
+            if one.pod_uid not in charged
+        )
+        return sum(charged.values()) + kept
+
+
+class Leader:
+    """A controller that took the lead, and may have lost it without knowing."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.epoch = epoch.next_epoch(one.epoch for one in server.tenants.values())
+        self.tenants: dict[str, Tenant] = {}
+        self.pods: dict[str, Pod] = {}
+        self.gone: set[str] = set()
+        self.ended = False
+        self.raising = sorted(server.tenants)
+        self.pending: list[Tenant] = []
+        self.through: list[str] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has raised the epoch everywhere, and listed pods since."""
+        return not self.raising
+
+    def step(self) -> None:
+        """The next request, whatever it is."""
+        if self.ended:
+            return
+        if self.raising:
+            self._raise_epoch(self.raising[0])
+        elif self.pending:
+            self._write(self.pending.pop(0))
+        elif self.through:
+            self._open(self.through.pop(0))
+        else:
+            self._decide()
+
+    def see(self, pod: Pod) -> None:
+        """An event: old ones and second ones change nothing."""
+        known = self.pods.get(pod.uid)
+        if known is None or known.version < pod.version:
+            self.pods[pod.uid] = pod
+
+    def look_for(self, uid: str) -> None:
+        """A read by name."""
+        if uid not in self.server.pods:
+            self.gone.add(uid)
+
+    def turn(self) -> Turn:
+        """What it would do with what it knows."""
+        return decide(
+            [self._account(name) for name in self.tenants],
+            [_waiting(pod) for pod in self._pods() if pod.gated and not pod.finished],
+            opened={pod.uid for pod in self._pods() if not pod.gated or pod.finished},
+            gone=self.gone | {pod.uid for pod in self.pods.values() if pod.deleted},
+            alive=_alive(list(self._pods())),
+            now=self.server.now,
+        )
+
+    def _pods(self) -> list[Pod]:
+        return [pod for pod in self.pods.values() if not pod.deleted]
+
+    def _account(self, name: str) -> Account:
+        stored = self.tenants[name]
+        return Account(name, stored.limit, self._charged(name), stored.reservations, HOLD_AFTER)
+
+    def _charged(self, tenant: str) -> int:
+        mine = (pod for pod in self._pods() if tenant in MEMBERSHIP[pod.namespace])
+        return sum(pod.amount for pod in mine if pod.charged)
+
+    def _raise_epoch(self, name: str) -> None:
+        stored = self.server.tenants[name]
+        if stored.epoch is not None and stored.epoch >= self.epoch:
+            # Another one became leader at the same time, or later.
+            self.ended = True
+            return
+        self.tenants[name] = self.server.write(replace(stored, epoch=self.epoch))
+        self.raising.remove(name)
+        if not self.raising:
+            self._list()
+
+    def _list(self) -> None:
+        """Pods that went away meanwhile are taken out; what is newer than the list stays."""
+        for pod in list(self.pods.values()):
+            if pod.uid not in self.server.pods:
+                self.see(replace(pod, deleted=True, version=self.server.version))
+        for pod in self.server.pods.values():
+            self.see(pod)
+
+    def _decide(self) -> None:
+        turn = self.turn()
+        self.through = [pod.uid for pod in turn.through]
+        for name, known in sorted(self.tenants.items()):
+            charged = self._charged(name)
+            wanted = replace(known, charged=charged, reservations=turn.reservations[name])
+            if wanted != known:
+                self.pending.append(wanted)
+
+    def _write(self, wanted: Tenant) -> None:
+        try:
+            self.tenants[wanted.name] = self.server.write(wanted)
+        except ConflictError:
+            self.pending, self.through = [], []
+            self._read(wanted.name)
+
+    def _read(self, name: str) -> None:
+        stored = self.tenants[name] = self.server.tenants[name]
+        match epoch.standing(stored.epoch, self.epoch):
+            case epoch.Standing.LATER:
+                self.ended = True
+            case epoch.Standing.EARLIER:
+                self.raising.append(name)
+            case epoch.Standing.OWN:
+                pass
+
+    def _open(self, uid: str) -> None:
+        answer = self.server.open(uid)
+        if answer is not None:
+            self.see(answer)
+
+
+class Webhook:
+    """A replica that reserves for one pod of `refusing`, which is created afterwards."""
+
+    def __init__(self, server: Server, pod: Pod) -> None:
+        self.server = server
+        self.pod = pod
+        self.read: Tenant | None = None
+        self.reserved = False
+        self.done = False
+
+    def step(self) -> None:
+        if self.done:
+            return
+        if self.read is None:
+            self.read = self.server.tenants["refusing"]
+        elif not self.reserved:
+            self._reserve(self.read)
+        else:
+            self.server.put(self.pod)
+            self.done = True
+
+    def _reserve(self, read: Tenant) -> None:
+        kept = sum(one.amount_bytes for one in read.reservations)
+        if read.charged + kept + self.pod.amount > read.limit:
+            self.done = True
+            return
+        mine = Reservation(self.pod.uid, self.pod.namespace, self.pod.uid, self.pod.amount)
+        try:
+            self.server.write(replace(read, reservations=(*read.reservations, mine)))
+            self.reserved = True
+        except ConflictError:
+            self.read = None
+
+
+def _waiting(pod: Pod) -> WaitingPod:
+    return WaitingPod(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.uid,
+        created=pod.created,
+        needs=dict.fromkeys(MEMBERSHIP[pod.namespace], pod.amount),
+        priority=pod.priority,
+        group=pod.group,
+    )
+
+
+def _alive(pods: list[Pod]) -> dict[Group, int]:
+    alive: dict[Group, int] = {}
+    for pod in pods:
+        if pod.group is not None and pod.charged:
+            alive[pod.group] = alive.get(pod.group, 0) + 1
+    return alive
