@@ -1,0 +1,121 @@
+"""Everything that a decision about one pod may depend on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from gpumem_operator.api.policy import Enforcement
+from gpumem_operator.reports.pictures import Amount, Sender
+
+Action = Literal["Reclaim", "Evict", "Delete", "Kill"]
+Mode = Literal["Audit", "Warn", "Enforce"]
+
+# Reasons of the pod's condition. They are the memory of what was begun: a new leader has no other.
+WITHIN_LIMIT: Final = "WithinLimit"
+"""False: no container holds more than it may."""
+NEAR_LIMIT: Final = "NearLimit"
+"""False: a container holds more than `warnPercent` of its limit."""
+OVER_LIMIT: Final = "OverLimit"
+"""True: a container holds more than its limit; nothing was done about it (yet)."""
+WOULD_ACT: Final = "WouldAct"
+"""True: the grace period is over, and the mode is Audit."""
+RECLAIMING: Final = "Reclaiming"
+EVICTING: Final = "Evicting"
+DELETING: Final = "Deleting"
+KILLING: Final = "Killing"
+EVICTION_LOOP: Final = "EvictionLoop"
+"""True: pods of the same owner were evicted so often that evicting helps nobody."""
+ACTIONS_EXHAUSTED: Final = "ActionsExhausted"
+"""True: all actions were tried, and the pod is still over its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition `gpumemory.dev/Overuse` of a pod, as it is stored or shall be."""
+
+    status: Literal["True", "False"]
+    reason: str
+    since: datetime
+    """lastTransitionTime: where the status is True, the beginning of the grace period."""
+    step_began: datetime
+    """lastProbeTime: when the action that the reason names began."""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What one container holds on one GPU, and may hold there."""
+
+    container: str
+    gpu: str
+    limit_bytes: int
+    used: Amount
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is known to hold more than it may."""
+        return self.used.bytes is not None and self.used.bytes > self.limit_bytes
+
+    @property
+    def excess_bytes(self) -> int:
+        """Above the limit; 0 where it is within it or not known."""
+        return max(0, (self.used.bytes or 0) - self.limit_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A process that an order can be given about, and who would carry it out."""
+
+    sender: Sender
+    container: str
+    pid: int
+    """As the sender knows it."""
+    start_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a sender said about an order."""
+
+    result: str
+    bytes: int | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of the last attempt to evict or delete the pod."""
+
+    result: Literal["BlockedByPDB", "Failed"]
+    at: datetime
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One pod at one moment."""
+
+    uid: str
+    mode: Mode
+    """What the policy wants; Audit where it only observes."""
+    settings: Enforcement
+    holds: tuple[Hold, ...]
+    """Of containers with a limit. Empty: nothing is judged."""
+    stored: Condition | None = None
+    terminating: bool = False
+    reclaimable: tuple[Target, ...] = ()
+    """Processes of containers over their limit whose shim can give cached memory back."""
+    killable: tuple[Target, ...] = ()
+    """Processes of containers over their limit that an agent can end, the largest first."""
+    answers: Mapping[str, Answered] = field(default_factory=dict)
+    """By id of the order."""
+    tried: Tried | None = None
+    evictions_of_owner: int = 0
+    """Of other pods of the same controller within the last hour."""
+
+    @property
+    def worst(self) -> Hold | None:
+        """The hold with the largest part of its limit, by what is known; None without any."""
+        known = [hold for hold in self.holds if hold.used.known]
+        return max(known, key=lambda hold: (hold.used.bytes or 0) / hold.limit_bytes, default=None)
