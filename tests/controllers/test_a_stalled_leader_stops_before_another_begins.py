@@ -155,6 +155,34 @@ async def test_a_leader_whose_connection_stalls_has_ended_before_the_next_begins
     assert (await spec_of(api, lease))["leaseTransitions"] == 1
 
 
+async def test_a_clock_that_leaps_over_the_lease_is_enough_to_fall_silent(
+    api: Api, lease: str
+) -> None:
+    """As for a process that was stopped: it wakes, and has not looked at the lease yet."""
+    leap = 0.0
+    leadership = Leadership(
+        api,
+        namespace="default",
+        name=lease,
+        identity="stopped",
+        timings=PATIENT,
+        monotonic=lambda: time.monotonic() + leap,
+    )
+    heard: list[str | None] = [leadership.lapsed]
+
+    async def work() -> None:
+        nonlocal leap
+        heard.append(leadership.lapsed)
+        leap = PATIENT.renew_seconds
+        heard.append(leadership.lapsed)
+        leap = 0.0
+
+    await leadership.run(work)
+    first, working, woken, after = *heard, leadership.lapsed
+    assert (first, working, after) == (None, None, None), "a candidate has nothing to hide"
+    assert "it was not renewed" in (woken or "")
+
+
 async def test_a_released_lease_is_taken_long_before_it_would_have_expired(
     api: Api, lease: str, join: Join
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.reports.store import Store
 from report_builders import Raw, gpu, process, raw_report
 
+READER = "reader"
 AGENT = "system:serviceaccount:gpumem-system:agent"
 TENANT = "system:serviceaccount:team:default"
 
@@ -61,16 +62,21 @@ class Clock:
 
 @asynccontextmanager
 async def serving(
-    reviewer: Reviewer | None = None, clock: Clock | None = None, measured: str = ""
+    reviewer: Reviewer | None = None,
+    clock: Clock | None = None,
+    measured: str = "",
+    *,
+    lapsed: Callable[[], str | None] = lambda: None,
 ) -> AsyncIterator[tuple[TestClient[Any, Any], Store]]:
     store, clock = Store(), clock or Clock()
     intake = Intake(
         store,
         Identities(reviewer or Reviewer(), clock),
-        accounts=Accounts(agent=AGENT, reader="reader"),
+        accounts=Accounts(agent=AGENT, reader=READER),
         limits=lambda _: [],
         measured=lambda sender: measured in ("", sender.id),
         documents=Documents(usage=lambda _, __: {}, tenants=lambda _: {}),
+        lapsed=lapsed,
         monotonic=clock,
     )
     async with TestClient(TestServer(intake.application())) as client:

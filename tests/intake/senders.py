@@ -171,7 +171,7 @@ class Cast:
         """Where reports are taken in: only the leader listens."""
 
         def look() -> int | None:
-            port = next(filter(_listens, self.operator.report_ports), None)
+            port = next(filter(listens, self.operator.report_ports), None)
             if port is None:
                 self.revive()
             return port
@@ -240,6 +240,6 @@ def _running(name: str, pod: str) -> Raw:
     }
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

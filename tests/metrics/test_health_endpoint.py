@@ -26,6 +26,18 @@ async def test_readiness_is_asked_anew_at_every_probe() -> None:
         assert [(await get(port, "/readyz"))[0] for _ in range(3)] == [200, 503, 200]
 
 
+async def test_numbers_of_a_leader_whose_lease_ran_out_are_not_shown() -> None:
+    registry = CollectorRegistry()
+    Counter("gpumem_tests", "Tests.", registry=registry)
+    lapsed = iter([None, "the lease was not renewed"])
+    async with serve(
+        "127.0.0.1", 0, ready=lambda: None, lapsed=lambda: next(lapsed), registry=registry
+    ) as port:
+        assert (await get(port, "/metrics"))[0] == 200
+        status, text, _ = await get(port, "/metrics")
+        assert (status, text) == (503, "numbers of the past: the lease was not renewed\n")
+
+
 async def test_metrics_come_in_the_format_that_the_scraper_accepts() -> None:
     registry = CollectorRegistry()
     Counter("gpumem_tests", "Tests.", registry=registry).inc()

@@ -73,6 +73,10 @@ class Controller:
             return "watches have not begun yet"
         return self._leadership.stalled
 
+    def lapsed(self) -> str | None:
+        """None, or why what this process knew as the leader may not be told any more."""
+        return None if self._leadership is None else self._leadership.lapsed
+
     async def run(self) -> None:
         """Raises LeadershipLost, or the error that ended one of the parts."""
         _stop_on_signals(self.stop)
@@ -80,7 +84,12 @@ class Controller:
             api = await stack.enter_async_context(connect(self.options.kubeconfig))
             kopf_stop = asyncio.Event()
             stack.callback(kopf_stop.set)
-            health = serve(self.options.bind, self.options.health_port, ready=self.readiness)
+            health = serve(
+                self.options.bind,
+                self.options.health_port,
+                ready=self.readiness,
+                lapsed=self.lapsed,
+            )
             self.health_port = await stack.enter_async_context(health)
             await self._until_stopped(self._first_lists(api))
             if not self.stop.is_set():
@@ -198,7 +207,11 @@ class Controller:
                 group.create_task(certificates.run())
             if self.options.reports is not None:
                 intake = ReportIntake(
-                    board, writer, options=self.options, reports=self.options.reports
+                    board,
+                    writer,
+                    options=self.options,
+                    reports=self.options.reports,
+                    lapsed=self.lapsed,
                 )
                 group.create_task(intake.run())
 

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import binascii
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -31,7 +31,9 @@ class ReportIntake:
         *,
         options: ControllerOptions,
         reports: ReportOptions,
+        lapsed: Callable[[], str | None],
     ) -> None:
+        """`lapsed`: why this process is not to be asked any more; None while it leads."""
         self._writer = writer
         self._options = options
         self._reports = reports
@@ -47,6 +49,7 @@ class ReportIntake:
             limits=board.limits_of,
             measured=board.measures,
             documents=Documents(usage=board.document, tenants=board.tenants_document),
+            lapsed=lapsed,
         )
 
     async def run(self) -> None:

@@ -6,6 +6,7 @@ GET  /v1/tenants   what tenants are charged and hold now -> 200, for the reader'
 
 401 no valid token | 403 the token is not for this | 400 not a report | 413 too large
 409 not newer than the last one | 429 too often | 503 the API server or this process is at its limit
+503 as well, to everybody, while this process works on although its lease ran out
 
 The token of a GET comes in a header of our own: the API server's proxy, through which people come,
 takes the Authorization header for itself and passes on nothing that says who asked.
@@ -80,8 +81,10 @@ class Intake:
         limits: LimitsOf,
         measured: Callable[[Sender], bool],
         documents: Documents,
+        lapsed: Callable[[], str | None] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`lapsed`: why this process is not to be asked any more; None while it leads."""
         self._store = store
         self._identities = identities
         self._accounts = accounts
@@ -90,6 +93,7 @@ class Intake:
         """Whether what the sender sees is of use to anybody."""
         self._bodies = Bodies()
         self._documents = documents
+        self._lapsed = lapsed
         self._monotonic = monotonic
         # A sender may come every 500 ms while an order is open.
         self._senders = Rates(per_second=4, burst=20, monotonic=monotonic)
@@ -149,7 +153,10 @@ class Intake:
     ) -> web.StreamResponse:
         """Every answer, whatever happens."""
         try:
+            self._refuse_if_lapsed()
             response = await handler(request)
+            # It may have been stopped in between, and this answer be from before.
+            self._refuse_if_lapsed()
         except Refusal as refusal:
             response = refusal.response()
         except web.HTTPException as error:
@@ -159,6 +166,10 @@ class Intake:
             response = Refusal(500, "this is a fault of the operator; its log says more").response()
         ANSWERS.labels(str(response.status)).inc()
         return response
+
+    def _refuse_if_lapsed(self) -> None:
+        if (why := self._lapsed()) is not None:
+            raise Refusal(503, f"{why}: ask again, another process leads", retry_seconds=1)
 
     async def _report(self, request: web.Request) -> web.Response:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")

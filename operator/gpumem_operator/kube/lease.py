@@ -63,6 +63,7 @@ class Leadership:
         self._sighting = Sighting(Claim(), monotonic())
         self._deadline: float | None = None
         self._last_round = monotonic()
+        self._working = False
 
     @property
     def leading(self) -> bool:
@@ -77,14 +78,24 @@ class Leadership:
         longest = self._timings.retry_seconds + self._timings.renew_seconds
         return None if silent <= longest else f"the lease was last looked at {silent:.0f} s ago"
 
+    @property
+    def lapsed(self) -> str | None:
+        """None, or why nobody may be told what this process remembers: its work goes on, and its
+        lease is not its own any more. Said by the clock alone: a process that was stopped for a
+        while says it before it could look at the lease again."""
+        return self._loss() if self._working and not self.leading else None
+
     def check(self) -> None:
         """Raise LeadershipLost where this process may not write. Asked before every write."""
         if not self.leading:
-            holder = self._sighting.claim.holder
-            raise LeadershipLost(
-                f"{self._identity} does not hold the lease {self._namespace}/{self._name} any more;"
-                + (f" {holder} took it" if holder != self._identity else " it was not renewed")
-            )
+            raise LeadershipLost(self._loss())
+
+    def _loss(self) -> str:
+        holder = self._sighting.claim.holder
+        return (
+            f"{self._identity} does not hold the lease {self._namespace}/{self._name} any more;"
+            + (f" {holder} took it" if holder != self._identity else " it was not renewed")
+        )
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Wait until this process leads, work, and keep the lease meanwhile.
@@ -95,6 +106,7 @@ class Leadership:
         """
         await self._candidate()
         _LOG.info("%s leads (lease %s/%s)", self._identity, self._namespace, self._name)
+        self._working = True
         worker = asyncio.create_task(work(), name="leader's work")
         renewal = asyncio.create_task(self._keep(), name="lease renewal")
         try:
@@ -105,6 +117,7 @@ class Leadership:
             self._ending()
             # In this order: nothing may be written under a lease that nobody renews.
             await _end(worker)
+            self._working = False
             await _end(renewal)
             await self._release()
         await worker

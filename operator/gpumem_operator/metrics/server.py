@@ -37,19 +37,21 @@ async def serve(
     port: int,
     *,
     ready: Callable[[], str | None],
+    lapsed: Callable[[], str | None] = lambda: None,
     registry: CollectorRegistry = REGISTRY,
 ) -> AsyncIterator[int]:
     """Serve until the block ends; yields the port, which is useful where `port` is 0.
 
     `ready` returns None, or the reason why the process is not ready, which `/readyz` then answers
-    with status 503. Raises OSError where the address is taken.
+    with status 503; `lapsed` the same for `/metrics`, where numbers would be those of a time when
+    this process still led. Raises OSError where the address is taken.
     """
     application = web.Application()
     application.add_routes(
         [
             web.get("/healthz", _healthz),
             web.get("/readyz", _readyz(ready)),
-            web.get("/metrics", _metrics(registry)),
+            web.get("/metrics", _metrics(registry, lapsed)),
         ]
     )
     runner = web.AppRunner(
@@ -81,7 +83,7 @@ def _readyz(ready: Callable[[], str | None]) -> Answer:
     return answer
 
 
-def _metrics(registry: CollectorRegistry) -> Answer:
+def _metrics(registry: CollectorRegistry, lapsed: Callable[[], str | None]) -> Answer:
     async def answer(request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         wanted = PROCESSES.set(request.query.get("processes") == "true")
@@ -89,6 +91,9 @@ def _metrics(registry: CollectorRegistry) -> Answer:
             body = encode(registry)
         finally:
             PROCESSES.reset(wanted)
+        # Asked last: the process may have been stopped while the numbers were put together.
+        if (reason := lapsed()) is not None:
+            return web.Response(status=503, text=f"numbers of the past: {reason}\n")
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     return answer
