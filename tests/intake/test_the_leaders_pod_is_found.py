@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from devcluster.installation import Installation
+from devcluster.leader_service import LEADER_ADDRESS
 from gpumem_operator import names
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.report_service import LeaderLabelWorker
@@ -41,8 +42,23 @@ def labelled(operator: Installation) -> list[str]:
     return [name for name in found.stdout.split() if "replica-" in name]
 
 
-async def test_the_label_moves_with_the_leader(operator: Installation) -> None:
-    for name in ("replica-a", "replica-b"):
+@pytest.fixture
+def replicas(operator: Installation) -> Iterator[tuple[str, str]]:
+    """Names of pods that come and go; at the end the leader of the other tests is found again."""
+    names_of_pods, where = ("replica-a", "replica-b"), ("-n", operator.namespace)
+    yield names_of_pods
+    kubectl = operator.cluster.kubectl
+    kubectl("delete", "pod", *names_of_pods, "--force", *where)
+    kubectl("label", "pod", "leader", f"{names.LEADER_LABEL}=true", *where)
+    chosen = ("-l", f"kubernetes.io/service-name={operator.release}-report")
+    until = "--for=jsonpath={.endpoints[0].addresses[0]}=" + LEADER_ADDRESS
+    kubectl("wait", "endpointslices", *chosen, until, "--timeout=60s", *where)
+
+
+async def test_the_label_moves_with_the_leader(
+    operator: Installation, replicas: tuple[str, str]
+) -> None:
+    for name in replicas:
         container = {"name": "controller", "image": "none"}
         metadata = {"name": name, "namespace": operator.namespace}
         spec = {"containers": [container]}
