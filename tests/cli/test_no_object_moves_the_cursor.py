@@ -119,6 +119,7 @@ def test_what_a_workload_claims_of_its_frameworks_is_one_line(
         "reserveBytes": None,
         "driverLimitBytes": None,
         "frameworks": [ESCAPES],
+        "servers": [dict.fromkeys(("name", "argument", "asked", "applied", "reason"), ESCAPES)],
     }
     found = {"gpu": ESCAPES, "usedBytes": 1, "unknown": None, "processes": [process]}
     container = {"name": "main", "enforcedBy": "None", "enforcedReason": None, "perGpu": [found]}

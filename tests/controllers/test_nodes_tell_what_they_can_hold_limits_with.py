@@ -12,9 +12,10 @@ from gpumem_operator.api.quantity import MIB
 from gpumem_operator.ledger.node_enforcers import (
     FIELD_MANAGER,
     MOST_KINDS,
-    enforcers_in,
+    NodeSummary,
     labels_patch,
     summary,
+    summary_in,
 )
 
 DRIVER, MPS = names.DRIVER_NODE_LABEL, names.MPS_NODE_LABEL
@@ -77,13 +78,29 @@ def test_the_summary_is_bounded_and_forgets_no_enforcer() -> None:
     last = node(MPS, **{names.NODE_MODEL_LABEL: "z"})
     document = json.loads(summary([*kinds, last]))
     assert (len(document["kinds"]), document["leftOut"]) == (MOST_KINDS, 1)
-    assert enforcers_in(json.dumps(document)) == frozenset({"MPS"})
+    found = summary_in(json.dumps(document))
+    assert found is not None
+    assert found.enforcers == frozenset({"MPS"})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schemaVersion": 2, "enforcers": []}'])
 def test_what_is_no_summary_of_this_version_is_not_known(text: str) -> None:
-    assert enforcers_in(text) is None
+    assert summary_in(text) is None
 
 
 def test_no_gpu_node_is_something_else_than_not_known() -> None:
-    assert enforcers_in(summary([])) == frozenset()
+    assert summary_in(summary([])) == NodeSummary(frozenset(), {})
+
+
+def test_admission_reads_the_largest_card_of_each_model_that_says_how_large_it_is() -> None:
+    smaller, silent = {names.NODE_MEMORY_LABEL: "71000"}, {names.NODE_MEMORY_LABEL: "much"}
+    nodes = [
+        node(**smaller),
+        node(),
+        node(**smaller),
+        node(**silent, **{names.NODE_MODEL_LABEL: "NVIDIA-GB10"}),
+        node(**{names.NODE_MODEL_LABEL: "NVIDIA-L4", names.NODE_MEMORY_LABEL: "23034"}),
+    ]
+    found = summary_in(summary(nodes))
+    assert found is not None
+    assert found.cards == {"NVIDIA-H200": 143771 * MIB, "NVIDIA-L4": 23034 * MIB}

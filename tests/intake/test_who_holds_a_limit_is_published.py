@@ -41,7 +41,20 @@ class Sidecar:
             "capHits": hits,
             "reclaim": "Supported",
         }
-        shim = {"frameworks": [torch], "limitBytes": 8 * GIB, "contextReserveBytes": GIB}
+        vllm = {
+            "name": "vllm",
+            "version": "0.33.0",
+            "argument": "gpu_memory_utilization",
+            "asked": "0.92",
+            "applied": "0.0498",
+            "reason": None,
+        }
+        shim = {
+            "frameworks": [torch],
+            "servers": [vllm],
+            "limitBytes": 8 * GIB,
+            "contextReserveBytes": GIB,
+        }
         return process(held, pod=self.uid, pid=MAIN) | {"startTime": 5, "shim": shim}
 
     def bare(self, pid: int, held: int = 512 * MIB) -> Raw:
@@ -113,7 +126,8 @@ def test_why_tells_of_each_process_what_bounds_it_and_what_to_do(
 
     first = lines.index(f"  used by main on {GPU}: 3584Mi (said by Sidecar)")
     assert lines[first + 1 : first + 3] == [
-        f"    process {MAIN}: holds 3Gi, bound by Framework, cap 7Gi, reserve 1Gi, with torch",
+        f"    process {MAIN}: holds 3Gi, bound by Framework, cap 7Gi, reserve 1Gi, with torch,"
+        " vllm takes gpu_memory_utilization 0.0498 in the place of 0.92",
         "    process 200: holds 512Mi, bound by None (NoShim)",
     ]
     told = lines[first + 3]

@@ -8,6 +8,7 @@ from gpumem_operator.admission.declaration import Declaration, Declarations
 from gpumem_operator.admission.plan import PodPlan
 from gpumem_operator.api.values import Values
 from gpumem_operator.injection.driver import can_be_limited
+from gpumem_operator.ledger.node_enforcers import NodeSummary
 
 WHO = {names.DRIVER_NODE_LABEL: "Driver", names.MPS_NODE_LABEL: "MPS"}
 
@@ -40,13 +41,12 @@ def doubts(
     declarations: Declarations,
     *,
     decider: Decider,
-    enforcers: frozenset[str] | None,
+    nodes: NodeSummary | None,
 ) -> Iterator[str]:
-    """Warnings: what is required and can be had nowhere. `enforcers` are those that any node has,
-    None where that is not known."""
-    if plan.node_label is not None and enforcers is not None:
+    """Warnings: what is required and can be had nowhere; of nodes that are not known, nothing."""
+    if plan.node_label is not None and nodes is not None:
         needed = WHO[plan.node_label]
-        if needed not in enforcers:
+        if needed not in nodes.enforcers:
             yield (
                 f"no node can hold limits by {needed} ({plan.node_label}=true), which"
                 f" {decider.title} or the chart asks for: the pod waits until one can"

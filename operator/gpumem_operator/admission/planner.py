@@ -39,10 +39,12 @@ def make_plan(
     would: marks.Would | None = None,
     hides_devices: bool = False,
     seal: Seal | None = None,
+    cards: servers.Cards | None = None,
 ) -> Planned:
     """The plan of a pod that a policy or a tenant decides for.
 
-    With `hides_devices` no container without a GPU gets one from an envFrom.
+    With `hides_devices` no container without a GPU gets one from an envFrom. `cards` are those that
+    the cluster is known to have.
     """
     sealing = Sealing(facts.namespace, seal)
     settings = PodSettings.of(facts, decider, values)
@@ -63,6 +65,7 @@ def make_plan(
                 decider=decider,
                 memory_resource=values.memory_resource,
                 sealing=sealing,
+                cards=cards or {},
             )
         parts.append(part)
         warnings.extend(f"container {container.name}: {text}" for text in part.warnings)
@@ -121,6 +124,7 @@ def _gpu_container(
     decider: Decider,
     memory_resource: str,
     sealing: Sealing,
+    cards: servers.Cards,
 ) -> _PlannedContainer:
     container = row.container
     spec = decider.spec if decider.active else None
@@ -138,7 +142,10 @@ def _gpu_container(
     outcome = work_out(container.raw.get("env") or [], declared)
     warnings = list(outcome.warnings)
     if declared.target is not None:
-        warnings.extend(servers.warnings(container.raw, declared.target.cap_bytes))
+        lowers = outcome.shimmed and declared.target.spec.injection.server_args == "Enabled"
+        cap_bytes = declared.target.cap_bytes
+        cards = _cards(container, cards)
+        warnings.extend(servers.warnings(container.raw, cap_bytes, cards=cards, lowers=lowers))
     mounts: tuple[Mapping[str, Any], ...] = ()
     if spec is not None:
         mounts = tuple(_mounts(container, settings, warnings, shimmed=outcome.shimmed))
@@ -157,6 +164,12 @@ def _gpu_container(
         shimmed=outcome.shimmed,
         hides_python_path=names.PYTHON_PATH_ORIGIN_ENV in outcome.resolved.values,
     )
+
+
+def _cards(container: ContainerFacts, cards: servers.Cards) -> servers.Cards:
+    """A container on a MIG slice sees the slice and no card."""
+    slice_bytes = container.profile_bytes
+    return cards if slice_bytes is None else {"its slice": slice_bytes}
 
 
 def _mounts(

@@ -21,6 +21,7 @@ from gpumem_operator.api.records import Surroundings
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.api.violation import Violation
+from gpumem_operator.ledger.node_enforcers import NodeSummary
 
 UNTOUCHED = Verdict()
 
@@ -31,12 +32,12 @@ def review_pod(
     values: Values,
     *,
     seal: Seal | None = None,
-    enforcers: frozenset[str] | None = None,
+    nodes: NodeSummary | None = None,
 ) -> Verdict:
     """The verdict on a pod that is being created in the namespace of `surroundings`.
 
     Without a `seal` the plan is shown as it would be, and would not be believed in a cluster.
-    `enforcers` are what any node can hold limits with; None where that is not known.
+    `nodes` is what is known of the cluster's; it only adds to warnings.
     """
     if not is_gpu_pod(pod, values.memory_resource):
         return UNTOUCHED
@@ -61,7 +62,7 @@ def review_pod(
         decider=decider,
         values=values,
         seal=seal,
-        enforcers=enforcers,
+        nodes=nodes,
     )
 
 
@@ -98,7 +99,7 @@ def _review(
     decider: Decider,
     values: Values,
     seal: Seal | None,
-    enforcers: frozenset[str] | None,
+    nodes: NodeSummary | None,
 ) -> Verdict:
     hindsight = look_back(facts, decider, values)
     planned = make_plan(
@@ -109,6 +110,7 @@ def _review(
         would=hindsight,
         hides_devices=bool(surroundings.tenants),
         seal=seal,
+        cards=nodes.cards if nodes else {},
     )
     devices = tuple(_devices_in_tenants(facts, surroundings))
     quotas = quota.check(facts, declarations, surroundings.tenants, values)
@@ -124,7 +126,7 @@ def _review(
     warnings.extend(_uncounted(declarations))
     if hindsight is not None:
         warnings.extend(f"would be refused: {violation}" for violation in hindsight.violations)
-    warnings.extend(doubts(planned.plan, declarations, decider=decider, enforcers=enforcers))
+    warnings.extend(doubts(planned.plan, declarations, decider=decider, nodes=nodes))
     warnings.extend(planned.warnings)
     return Verdict(
         operations=tuple(operations(pod, planned.plan, values.memory_resource)),

@@ -12,6 +12,7 @@ agent is silent.
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gpumem_operator import names
@@ -67,15 +68,30 @@ def summary(nodes: Iterable[Mapping[str, Any]]) -> str:
     return json.dumps(document, indent=1)
 
 
-def enforcers_in(text: str) -> frozenset[str] | None:
-    """What any node can hold limits with, from a summary; None where it is none of this version."""
+@dataclass(frozen=True)
+class NodeSummary:
+    """What admission needs to know of the cluster's nodes."""
+
+    enforcers: frozenset[str] = frozenset()
+    """What any of them can hold limits with."""
+    cards: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of one GPU by its model, of the largest where they differ."""
+
+
+def summary_in(text: str) -> NodeSummary | None:
+    """What `summary` wrote; None where it is none of this version."""
     try:
         document = json.loads(text)
     except ValueError:
         return None
     if not isinstance(document, dict) or document.get("schemaVersion") != SUMMARY_VERSION:
         return None
-    return frozenset(document.get("enforcers") or ())
+    cards: dict[str, int] = {}
+    for kind in document.get("kinds") or ():
+        model, total = kind.get("model"), kind.get("totalBytes")
+        if model and total:
+            cards[model] = max(total, cards.get(model, 0))
+    return NodeSummary(frozenset(document.get("enforcers") or ()), cards)
 
 
 def _kind(labels: Mapping[str, str]) -> tuple[str, int, tuple[str, ...]] | None:

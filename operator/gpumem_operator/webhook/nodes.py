@@ -1,4 +1,4 @@
-"""What nodes can hold limits with, as the controller last wrote it.
+"""The cards of the nodes, and what holds limits there, as the controller last wrote it.
 
 It only adds a warning, so nothing waits for it: until it is here, nothing is said.
 """
@@ -6,9 +6,9 @@ It only adds a warning, so nothing waits for it: until it is here, nothing is sa
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpumem_operator.ledger.node_enforcers import SUMMARY_KEY, enforcers_in
+from gpumem_operator.ledger.node_enforcers import SUMMARY_KEY, NodeSummary, summary_in
 
-Tell = Callable[[frozenset[str] | None], None]
+Tell = Callable[[NodeSummary | None], None]
 
 
 class NodesCopy:
@@ -24,7 +24,7 @@ class NodesCopy:
             self.put(raw)
 
     def put(self, raw: Mapping[str, Any]) -> None:
-        self._tell(enforcers_in((raw.get("data") or {}).get(SUMMARY_KEY) or ""))
+        self._tell(summary_in((raw.get("data") or {}).get(SUMMARY_KEY) or ""))
 
     def drop(self, raw: Mapping[str, Any]) -> None:  # noqa: ARG002 (part of the protocol)
         self._tell(None)

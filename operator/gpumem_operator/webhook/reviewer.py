@@ -10,6 +10,7 @@ from gpumem_operator.api.pods import is_gpu_pod
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.kube.rest import Api
+from gpumem_operator.ledger.node_enforcers import NodeSummary
 from gpumem_operator.webhook import claims, device_classes
 from gpumem_operator.webhook.claims import ClaimReader
 from gpumem_operator.webhook.device_classes import DeviceClassReader
@@ -32,7 +33,7 @@ class Reviewer:
         self._device_classes = DeviceClassReader(api)
         self._values = values
         self._seal: Seal | None = None
-        self._enforcers: frozenset[str] | None = None
+        self._nodes: NodeSummary | None = None
         self._needs_ca = bool(values.report.url) and not values.report.ca
 
     def trust(self, ca: str) -> None:
@@ -48,9 +49,9 @@ class Reviewer:
         """From now on declarations are sealed with this key."""
         self._seal = seal
 
-    def know_enforcers(self, enforcers: frozenset[str] | None) -> None:
-        """From now on this is what any node can hold limits with; None: that is not known."""
-        self._enforcers = enforcers
+    def know_nodes(self, nodes: NodeSummary | None) -> None:
+        """From now on the cluster's nodes are these; None: that is not known."""
+        self._nodes = nodes
 
     async def pod(self, exchange: Exchange) -> Verdict:
         try:
@@ -62,7 +63,7 @@ class Reviewer:
             surroundings,
             self._values,
             seal=self._seal,
-            enforcers=self._enforcers,
+            nodes=self._nodes,
         )
 
     async def ephemeral_containers(self, exchange: Exchange) -> Verdict:

@@ -52,7 +52,7 @@ async def serve(flags: Flags, values: Values) -> None:
         )
         work.append(_secret(api, flags.namespace, str(flags.seal_secret), sealing).run())
         if flags.nodes_config_map:
-            nodes = NodesCopy(reviewer.know_enforcers)
+            nodes = NodesCopy(reviewer.know_nodes)
             work.append(
                 _one(api, flags.namespace, flags.nodes_config_map, nodes, kind="configmaps").run()
             )

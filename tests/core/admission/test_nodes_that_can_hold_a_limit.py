@@ -26,6 +26,7 @@ from gpumem_operator.admission.review import review_pod
 from gpumem_operator.api.not_acted_on import not_acted_on
 from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.values import Values
+from gpumem_operator.ledger.node_enforcers import NodeSummary
 
 DRIVER = (names.DRIVER_REQUEST_ENV, names.DRIVER_LIMIT_ENV)
 LIMITS = {"default": "8Gi"}
@@ -140,7 +141,8 @@ def test_nothing_is_set_and_required(raw: Raw, record: PolicyRecord, chart: Valu
 
 
 def told(raw: Raw, record: PolicyRecord, enforcers: frozenset[str] | None) -> list[str]:
-    verdict = review_pod(raw, around(record), Values(), enforcers=enforcers)
+    nodes = None if enforcers is None else NodeSummary(enforcers)
+    verdict = review_pod(raw, around(record), Values(), nodes=nodes)
     assert verdict.refusal is None
     applied(raw, verdict)
     return [text for text in verdict.warnings if "hold" in text]

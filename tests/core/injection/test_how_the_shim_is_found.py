@@ -193,3 +193,10 @@ class TestMounts:
     def test_a_read_only_folder_elsewhere_does_not_matter(self) -> None:
         own = {"name": "tools", "mountPath": "/opt/tools", "readOnly": True}
         assert self.mounts_with(own) == [own, *self.OURS]
+
+
+def test_it_lowers_servers_only_where_the_policy_says_so() -> None:
+    lowering = policy(injection={"serverArgs": "Enabled"})
+    assert variables(admitted(pod(), lowering))[names.SERVER_ARGS_ENV] == "Enabled"
+    own = pod(container(env=env(**{names.SERVER_ARGS_ENV: "Enabled"})))
+    assert names.SERVER_ARGS_ENV not in variables(admitted(own, policy()))
