@@ -94,7 +94,7 @@ class Cast:
         # The controller that makes accounts may be a moment behind the namespace.
         self.until(lambda: self._try_create({**body, "spec": spec}))
         if runs:
-            status = {"phase": "Running", "containerStatuses": [_running("main", name)]}
+            status = {"phase": "Running", "containerStatuses": [running("main", name)]}
             patch = json.dumps({"status": status})
             self.kubectl("patch", "pod", name, "--subresource=status", "-p", patch, namespace=where)
         uid: str = self.get("pod", name, namespace=where)["metadata"]["uid"]
@@ -228,7 +228,7 @@ class Cast:
         return found
 
 
-def _running(name: str, pod: str) -> Raw:
+def running(name: str, pod: str) -> Raw:
     return {
         "name": name,
         "image": "none",

@@ -3,7 +3,7 @@
 A field leaves this list in the change that makes it work.
 """
 
-from gpumem_operator.api.policy import DefaultPolicySpec, Enforcement, PolicySpec
+from gpumem_operator.api.policy import DefaultPolicySpec, Enforcement
 
 
 def not_acted_on(spec: DefaultPolicySpec) -> tuple[str, ...]:
@@ -12,6 +12,5 @@ def not_acted_on(spec: DefaultPolicySpec) -> tuple[str, ...]:
     set_fields = {
         "spec.enforcement.mode": spec.enforcement.mode != enforcement.mode,
         "spec.enforcement.actions": spec.enforcement.actions != enforcement.actions,
-        "spec.scaling": isinstance(spec, PolicySpec) and bool(spec.scaling),
     }
     return tuple(path for path, is_set in set_fields.items() if is_set)

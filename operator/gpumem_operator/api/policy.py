@@ -297,7 +297,7 @@ class PolicySpec(DefaultPolicySpec):
     """One policy decides for a pod: the highest priority, then the oldest, then the first by name.
     Default: 0."""
     scaling: ScalingTargets = []
-    """Workloads whose replicas follow GPU memory. Not acted on by this version. Default: none."""
+    """Workloads whose replicas follow GPU memory. Default: none."""
 
 
 NAME_FITS_LABEL: Final = Rule(

@@ -16,6 +16,7 @@ def policy_lines(raw: Row) -> list[str]:
         f"policy {raw['metadata']['namespace']}/{record.name}",
         *_spec(record),
         *_pods(status),
+        *_scaling(record, status),
         *(
             f"  {one['type']}: {one['status']} ({one['reason']}): {one['message']}"
             for one in status.get("conditions") or ()
@@ -58,6 +59,30 @@ def _pods(status: Row) -> Iterator[str]:
     yield f"  declared: {declared}; used: {used}{missing}"
     counts = [f"{number} {kind}" for kind, number in (status.get("enforcers") or {}).items()]
     yield f"  limits held by: {', '.join(one for one in counts if one[0] != '0') or 'no pod runs'}"
+
+
+def _scaling(record: PolicyRecord, status: Row) -> Iterator[str]:
+    """The last decision about each target, and the last change that was made."""
+    told = {_target(entry): entry for entry in status.get("scaling") or ()}
+    for wanted in record.spec.scaling if record.spec else ():
+        title = _target({"targetRef": wanted.target_ref.model_dump(by_alias=True)})
+        entry = told.get(title)
+        if entry is None:
+            yield f"  scales {title}: not decided yet; the leader does within 10 s"
+            continue
+        replicas = entry.get("currentReplicas")
+        shown = "unknown" if replicas is None else f"{replicas}"
+        bounds = f"between {wanted.min_replicas} and {wanted.max_replicas}"
+        yield f"  scales {title} {bounds}, by {wanted.metric}: {shown} replicas"
+        yield f"    {entry['reason']}: {entry['message']}"
+        if changes := entry.get("changes"):
+            last = changes[-1]
+            yield f"    last change, {last['time']}: {last.get('message')}"
+
+
+def _target(entry: Row) -> str:
+    reference = entry["targetRef"]
+    return f"{reference.get('kind')} {reference.get('name')} ({reference.get('apiVersion')})"
 
 
 def _amount(amount: int | None, *, absent: str) -> str:

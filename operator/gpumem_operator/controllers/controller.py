@@ -25,6 +25,7 @@ from gpumem_operator.controllers.node_enforcers import NodeEnforcerWorker
 from gpumem_operator.controllers.nodes import NodeWorker
 from gpumem_operator.controllers.options import ControllerOptions
 from gpumem_operator.controllers.reporting import ReportIntake
+from gpumem_operator.controllers.scaling import ScalingWorker
 from gpumem_operator.controllers.sealing import SealKey
 from gpumem_operator.controllers.statuses import StatusWorker
 from gpumem_operator.controllers.usage import UsageBoard, UsageWorker
@@ -171,6 +172,7 @@ class Controller:
                     statuses,
                     *self._node_enforcers(board, writer),
                     incidents,
+                    ScalingWorker(self.cache, writer, snapshot=board.snapshot, periods=periods),
                     UsageWorker(board, changed=tell, periods=periods),
                     board=board,
                 )

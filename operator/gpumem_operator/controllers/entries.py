@@ -18,6 +18,7 @@ from gpumem_operator.ledger import node_enforcers
 from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, is_charged
 from gpumem_operator.ledger.node_memory import FIELD_MANAGER
 from gpumem_operator.reports.measured import MeasuredPod
+from gpumem_operator.scaling.preallocators import growing_frameworks, preallocating_server
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -48,6 +49,11 @@ class PodEntry:
     handled: bool
     finished: bool
     charged: bool
+    terminating: bool
+    server: str | None
+    """The inference server in it that preallocates."""
+    growing: frozenset[str]
+    """Frameworks that are told to take memory as they need it."""
     values: Values = field(repr=False, compare=False)
     _charges: dict[Rates, int | None] = field(default_factory=dict, repr=False, compare=False)
 
@@ -82,6 +88,9 @@ def pod_entry(raw: Mapping[str, Any], values: Values) -> PodEntry:
         handled=is_handled(raw),
         finished=(raw.get("status") or {}).get("phase") in _FINISHED,
         charged=is_charged(raw),
+        terminating=bool((raw.get("metadata") or {}).get("deletionTimestamp")),
+        server=preallocating_server(raw),
+        growing=growing_frameworks(raw),
         values=values,
     )
 
@@ -113,7 +122,11 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
             },
         },
         "spec": slim_spec,
-        "status": {"phase": status.get("phase"), "containerIDs": container_ids(status)},
+        "status": {
+            "phase": status.get("phase"),
+            "podIP": status.get("podIP"),
+            "containerIDs": container_ids(status),
+        },
     }
 
 

@@ -53,6 +53,8 @@ class Periods:
     """How long changes of policies, tenants and namespaces are gathered before pods are listed."""
     usage: float = 10.0
     """Measured numbers: a status is written at most once in so long for their sake."""
+    scaling: float = 10.0
+    """Replicas of scaling targets: one small request for each target."""
     retry: float = 5.0
     """After something failed."""
 

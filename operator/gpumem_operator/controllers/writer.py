@@ -50,13 +50,22 @@ class Writer:
 
     async def warn(self, about: Object, *, reason: str, message: str, now: str) -> None:
         """Post a Warning event on an object given by kind, name, uid and, if any, namespace."""
+        await self._post_event(about, "Warning", reason=reason, message=message, now=now)
+
+    async def note(self, about: Object, *, reason: str, message: str, now: str) -> None:
+        """Post a Normal event on an object, given as for `warn`."""
+        await self._post_event(about, "Normal", reason=reason, message=message, now=now)
+
+    async def _post_event(
+        self, about: Object, kind: str, *, reason: str, message: str, now: str
+    ) -> None:
         namespace = about.get("namespace") or "default"
         event = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": f"{about['name'][:200]}.", "namespace": namespace},
             "involvedObject": about,
-            "type": "Warning",
+            "type": kind,
             "reason": reason,
             "message": printable(message[:1024]),
             "firstTimestamp": now,

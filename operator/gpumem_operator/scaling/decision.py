@@ -4,7 +4,7 @@ metric -> known enough? -> ratio -> bounds -> stabilization -> pace -> room
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpumem_operator.api.scaling import ScalingTarget
 from gpumem_operator.scaling import pace, reasons, room
@@ -36,6 +36,18 @@ class Decision:
     @property
     def changes(self) -> bool:
         return self.desired != self.replicas
+
+    def only_told(self) -> "Decision":
+        """The same, for a policy that observes: what would be done is said and not done."""
+        if not self.changes:
+            return self
+        return replace(
+            self,
+            desired=self.replicas,
+            reason=reasons.OBSERVED,
+            message=f"Not done, because spec.mode is Observe: {self.message}",
+            memory=replace(self.memory, changes=self.memory.changes[:-1]),
+        )
 
 
 _Rule = Callable[[int], tuple[int, Hold]]

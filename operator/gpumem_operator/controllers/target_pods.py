@@ -1,0 +1,77 @@
+"""The pods of a workload, as decisions about its replicas see them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from gpumem_operator import names
+from gpumem_operator.admission.selection import policy_for
+from gpumem_operator.api.records import PolicyRecord
+from gpumem_operator.api.selector import LabelSelector
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.entries import PodEntry
+from gpumem_operator.reports.attribution import NO_REPORT
+from gpumem_operator.reports.snapshot import Snapshot
+from gpumem_operator.scaling import reasons
+from gpumem_operator.scaling.facts import Hold, TargetPod
+from gpumem_operator.scaling.preallocators import preallocating_framework
+
+Signal = Fraction | str
+"""The metric of a pod's engine, or one word for why it was not read."""
+
+
+def pods_of(cache: Cache, namespace: str, selector: LabelSelector) -> list[PodEntry]:
+    """GPU pods that count for the workload, by name."""
+    found = [
+        entry
+        for entry in cache.pods_of(namespace)
+        if entry.gpu
+        and not entry.finished
+        and not entry.terminating
+        and selector.matches(entry.labels)
+    ]
+    return sorted(found, key=lambda entry: entry.measured.name)
+
+
+def target_pods(
+    entries: Iterable[PodEntry], snapshot: Snapshot, signals: Mapping[str, Signal]
+) -> tuple[TargetPod, ...]:
+    """`signals` are by uid; a pod that is not among them was not asked."""
+    return tuple(_target_pod(entry, snapshot, signals) for entry in entries)
+
+
+def _target_pod(entry: PodEntry, snapshot: Snapshot, signals: Mapping[str, Signal]) -> TargetPod:
+    uid = entry.measured.uid
+    view = snapshot.pods.get(uid)
+    signal = signals.get(uid)
+    framework = preallocating_framework(view.use, entry.growing) if view else None
+    return TargetPod(
+        name=entry.measured.name,
+        started=view.measure.started if view else entry.measured.started,
+        limit_bytes=entry.charge(),
+        used_bytes=view.used_bytes if view else None,
+        unknown=view.use.total.unknown if view else NO_REPORT,
+        preallocator=entry.server or framework,
+        signal=signal if isinstance(signal, Fraction) else None,
+        signal_unknown=signal if isinstance(signal, str) else None,
+    )
+
+
+def owned_by_others(
+    policy: PolicyRecord, entries: Sequence[PodEntry], policies: Sequence[PolicyRecord]
+) -> Hold | None:
+    """Why the policy has no say over these pods: another one decides for some of them."""
+    known = {one.name for one in policies}
+    for entry in entries:
+        owner = entry.labels.get(names.POLICY_LABEL, "") if entry.handled else ""
+        if owner not in known:
+            winner = policy_for(entry.labels, policies)
+            owner = winner.name if winner else ""
+        if owner != policy.name:
+            whose = f"belongs to policy {owner}" if owner else "belongs to no policy"
+            return Hold(
+                reasons.OTHER_POLICY_OWNS_PODS,
+                f"Pod {entry.measured.name} {whose}, so policy {policy.name} does not scale its"
+                " workload: move the entry of spec.scaling there, or let spec.selector of this"
+                " policy choose the pods and create them again.",
+            )
+    return None
