@@ -57,3 +57,38 @@ def test_a_policy_is_told_from_its_object() -> None:
         "  limits held by: 1 framework, 1 unknown",
         "  Ready: True (Applied): Good.",
     ]
+
+
+def test_the_last_decision_about_replicas_is_told() -> None:
+    serve = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "serve"}
+    fresh = {"kind": "StatefulSet", "name": "fresh"}
+    raw = {
+        "metadata": {"namespace": "ml", "name": "a"},
+        "spec": {
+            "scaling": [
+                {"targetRef": serve, "minReplicas": 2, "maxReplicas": 8},
+                {"targetRef": fresh, "maxReplicas": 8},
+            ]
+        },
+        "status": {
+            "scaling": [
+                {
+                    "targetRef": serve,
+                    "currentReplicas": 4,
+                    "reason": "OnTarget",
+                    "message": "Its pods hold 78%.",
+                    "changes": [
+                        {"time": "t1", "fromReplicas": 2, "toReplicas": 3, "message": "First."},
+                        {"time": "t2", "fromReplicas": 3, "toReplicas": 4, "message": "From 3."},
+                    ],
+                }
+            ]
+        },
+    }
+    lines = policy_lines(raw)
+    first = lines.index("  scales Deployment serve (apps/v1) between 2 and 8, by Used: 4 replicas")
+    assert lines[first + 1 : first + 4] == [
+        "    OnTarget: Its pods hold 78%.",
+        "    last change, t2: From 3.",
+        "  scales StatefulSet fresh (apps/v1): not decided yet; the leader does within 10 s",
+    ]

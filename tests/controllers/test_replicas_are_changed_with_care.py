@@ -1,0 +1,240 @@
+"""The order of a decision's steps, and what is done where a step fails. A fake API server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aiohttp
+
+from controllers.recording import Leads
+from controllers.stored import Raw, managed_pod, policy, sealed, tenant
+from gpumem_operator.api.seal import Seal
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.engine_signals import EngineSignals
+from gpumem_operator.controllers.options import Periods
+from gpumem_operator.controllers.scaling import ScalingWorker
+from gpumem_operator.controllers.usage import UsageBoard
+from gpumem_operator.controllers.workloads import Gatherer
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.kube.api import Api
+from gpumem_operator.kube.errors import ApiError, Conflict, NotFound
+from gpumem_operator.reports.pictures import Sender
+from report_builders import GIB, process, report
+
+SEAL = Seal(b"k" * 32)
+APPS: Raw = {
+    "resources": [
+        {"name": "deployments", "kind": "Deployment", "namespaced": True},
+        {"name": "deployments/scale", "kind": "Scale", "namespaced": True},
+    ]
+}
+NAMESPACE: Raw = {"metadata": {"name": "team", "uid": "ns", "resourceVersion": "1"}}
+
+
+@dataclass
+class Cluster(Api):
+    """What of an API server a look at scaling needs; `answers` are raised in turn, by method."""
+
+    cache: Cache
+    replicas: dict[str, int]
+    done: list[tuple[str, Any]] = field(default_factory=list)
+    errors: dict[str, list[ApiError]] = field(default_factory=dict)
+
+    async def request(self, method: str, path: str, **fields: Any) -> Raw:
+        if method == "GET":
+            return self._read(path)
+        name = path.split("/")[-1]
+        if waiting := self.errors.get(name):
+            raise waiting.pop(0)
+        return self._write(path, fields["body"])
+
+    def _read(self, path: str) -> Raw:
+        if path == "/apis/apps/v1":
+            return APPS
+        if path.endswith("/scale"):
+            name = path.split("/")[-2]
+            if name not in self.replicas:
+                raise NotFound(path, "404 not found", 404)
+            return {
+                "metadata": {"name": name, "uid": f"uid-of-{name}"},
+                "spec": {"replicas": self.replicas[name]},
+                "status": {"selector": f"app={name}"},
+            }
+        return {"items": []}
+
+    def _write(self, path: str, body: Any) -> Raw:
+        what = path.split("/")[-1]
+        if what == "scale":
+            self.replicas[path.split("/")[-2]] = body[-1]["value"]
+            self.done.append((what, body[-1]["value"]))
+        elif what == "status":
+            self._store(body)
+            self.done.append((what, body["status"]["scaling"]))
+        else:
+            self.done.append((body["type"], body["reason"]))
+        return {}
+
+    def _store(self, body: Raw) -> None:
+        ((_, row),) = list(self.cache.policies.rows())
+        if str(row.version) != body["metadata"]["resourceVersion"]:
+            raise Conflict("PATCH", "409 changed", 409)
+        assert row.value.record.spec is not None
+        self.store_status(row.value.record.spec.scaling, row.version + 1, body["status"])
+
+    def store_status(self, targets: Any, version: int, status: Raw) -> None:
+        """As the watch would bring it."""
+        raw = scaling_policy([one.model_dump(by_alias=True, exclude_none=True) for one in targets])
+        raw["metadata"]["resourceVersion"] = str(version)
+        self.cache.policies.see(raw | {"status": status})
+
+
+def entry(name: str = "serve", **fields: Any) -> Raw:
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return {"targetRef": reference, "maxReplicas": 20, **fields}
+
+
+def scaling_policy(entries: list[Raw]) -> Raw:
+    return policy(scaling=entries, selector={})
+
+
+class Stage:
+    """A worker with a cluster around it, and pods that hold what is said."""
+
+    def __init__(self, **loads: list[int]) -> None:
+        """By workload, what each of its pods holds, in GiB; the limit is 10."""
+        self.cache = Cache(Values(), own_namespace="gpumem-system")
+        self.cache.seal = SEAL
+        self.cache.namespaces.see(NAMESPACE)
+        self.cluster = Cluster(self.cache, {name: len(held) for name, held in loads.items()})
+        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+        self.board = UsageBoard(self.cache, values=Values(), monotonic=lambda: 100.0)
+        for name, held in loads.items():
+            for number, gib in enumerate(held):
+                self._pod(name, f"{name}-{number}", gib)
+        self.cache.policies.see(scaling_policy([entry(name) for name in loads]))
+        self.worker = ScalingWorker(
+            self.cache,
+            self._writer(),
+            snapshot=self.board.snapshot,
+            periods=Periods(settle=0),
+            now=lambda: self.now,
+        )
+
+    def _writer(self) -> Writer:
+        return Writer(self.cluster, Leads())
+
+    def _pod(self, app: str, name: str, gib: int) -> None:
+        raw = managed_pod(
+            name, policy="training", limit_bytes=10 * GIB, labels={"app": app}, phase="Running"
+        )
+        self.cache.pods.see(sealed(raw, SEAL))
+        uid = raw["metadata"]["uid"]
+        self.board.store.take(Sender("Sidecar", uid), report(process(gib * GIB, pod=uid)), 100.0)
+
+    async def look(self, *, after: float = 10.0) -> list[tuple[str, Any]]:
+        """What one look did."""
+        self.now += timedelta(seconds=after)
+        self.cluster.done.clear()
+        async with aiohttp.ClientSession() as session:
+            gatherer = Gatherer(self.cache, self._writer(), EngineSignals(session))
+            await self.worker.look(gatherer)
+        return list(self.cluster.done)
+
+    def told(self) -> list[Raw]:
+        ((_, row),) = list(self.cache.policies.rows())
+        return list(row.value.status.get("scaling") or ())
+
+
+async def test_a_decision_is_told_before_it_is_carried_out_and_then_noted() -> None:
+    stage = Stage(serve=[10, 10])
+    done = await stage.look()
+    assert [what for what, _ in done] == ["status", "scale", "Normal"]
+    assert done[0][1][0]["changes"][0]["toReplicas"] == 3
+    assert done[1:] == [("scale", 3), ("Normal", "ScaledUp")]
+
+
+async def test_nothing_is_written_where_nothing_changes() -> None:
+    stage = Stage(serve=[8, 8])
+    assert [what for what, _ in await stage.look()] == ["status"]
+    assert await stage.look() == []
+    assert await stage.look(after=1000) == []
+
+
+async def test_a_status_that_others_write_is_tried_again_from_what_they_wrote() -> None:
+    stage = Stage(serve=[10, 10])
+    stage.cluster.errors["status"] = [Conflict("PATCH", "409", 409)] * 2
+    assert [what for what, _ in await stage.look()] == ["status", "scale", "Normal"]
+
+
+async def test_without_its_status_no_decision_is_carried_out() -> None:
+    stage = Stage(serve=[10, 10])
+    stage.cluster.errors["status"] = [Conflict("PATCH", "409", 409)] * 99
+    assert await stage.look() == []
+    stage.cluster.errors["status"] = [ApiError("PATCH", "500", 500)]
+    assert await stage.look() == []
+    assert stage.cluster.replicas == {"serve": 2}
+
+
+async def test_a_refused_change_is_a_condition_for_a_while_and_no_error_loop() -> None:
+    stage = Stage(serve=[10, 10])
+    stage.cluster.errors["scale"] = [ApiError("PATCH", "403 forbidden", 403)] * 99
+    assert [what for what, _ in await stage.look()] == ["status"]
+    done = await stage.look()
+    assert done[1] == ("Warning", "NotAllowed")
+    assert stage.told()[0]["reason"] == "NotAllowed"
+    assert await stage.look() == []
+    assert len(stage.cluster.errors["scale"]) == 98, "it was tried once"
+
+    stage.cluster.errors.clear()
+    assert ("scale", 3) in await stage.look(after=301)
+    assert [one["toReplicas"] for one in stage.told()[0]["changes"]] == [3]
+
+
+async def test_replicas_that_somebody_changed_meanwhile_are_left_to_the_next_look() -> None:
+    stage = Stage(serve=[10, 10])
+    stage.cluster.errors["scale"] = [ApiError("PATCH", "422 test failed", 422)]
+    assert [what for what, _ in await stage.look()] == ["status"]
+    assert ("scale", 3) in await stage.look()
+    assert [one["toReplicas"] for one in stage.told()[0]["changes"]] == [3]
+
+
+async def test_one_target_that_fails_keeps_none_of_the_others() -> None:
+    stage = Stage(first=[10, 10], second=[10, 10])
+    stage.cluster.errors["scale"] = [ApiError("PATCH", "500 broken", 500)]
+    assert ("scale", 3) in await stage.look()
+    assert stage.cluster.replicas == {"first": 2, "second": 3}
+
+
+async def test_two_workloads_are_not_given_the_same_room() -> None:
+    stage = Stage(first=[10, 10], second=[10, 10])
+    stage.cache.tenants.see(tenant(limit="59Gi"))
+    await stage.look()
+    assert sorted(stage.cluster.replicas.values()) == [2, 3], "there is room for one pod more"
+    await stage.look()
+    assert sorted(stage.cluster.replicas.values()) == [2, 3], "and it has no pod yet"
+    assert "QuotaReached" in {one["reason"] for one in stage.told()}
+
+
+async def test_room_that_is_reserved_is_not_given_away() -> None:
+    stage = Stage(serve=[10, 10])
+    raw = tenant(limit="39Gi")
+    kept = {"podUID": "unseen", "namespace": "team", "name": "p", "bytes": 12 * GIB}
+    stage.cache.tenants.see(raw | {"status": {"reservations": [kept]}})
+    await stage.look()
+    assert stage.cluster.replicas == {"serve": 2}
+    assert "has 7Gi left" in stage.told()[0]["message"]
+
+
+async def test_an_entry_that_goes_away_leaves_nothing_behind() -> None:
+    stage = Stage(serve=[8, 8])
+    await stage.look()
+    ((_, row),) = list(stage.cache.policies.rows())
+    stage.cluster.store_status([], row.version + 1, dict(row.value.status))
+    await stage.look()
+    ((_, row),) = list(stage.cache.policies.rows())
+    assert row.value.status["scaling"] == []
+    assert row.value.status["conditions"] == []
+    assert await stage.look() == []
