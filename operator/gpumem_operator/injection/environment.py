@@ -199,13 +199,16 @@ def _unread(variable: Setting | Cap) -> str:
 def edit(entries: Iterable[EnvEntry], resolved: Resolved) -> list[EnvEntry]:
     """The environment with the outcome in it: in place where a name was there, else at the end.
 
-    In place, because $(NAME) refers to variables that stand further up.
+    In place, because $(NAME) refers to variables that stand further up; for the same reason a name
+    that the author repeated stays repeated. One of ours is there once: nothing refers to it.
     """
     values = resolved.values
     edited: list[EnvEntry] = []
     seen: set[str] = set()
     for entry in entries:
         name = entry.get("name") or ""
+        if name in seen and name.startswith(names.ENV_PREFIX):
+            continue
         if name in values:
             seen.add(name)
             edited.append({"name": name, "value": values[name]})
