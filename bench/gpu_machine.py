@@ -96,6 +96,7 @@ class Machine:
             **self._environment,
             "PYTHONPATH": ":".join(filter(None, paths)),
             "GPUMEM_POD_UID": "5f0c8f3e-1111-4222-8333-444455556666",
+            "GPUMEM_PID_NAMESPACE": "Pod",
         }
 
     def report(self, *prefix: str, agent: bool = False) -> Any:

@@ -161,6 +161,7 @@ def _reported(container: Container) -> list[Any]:
     environment = container.environment(shim=False)
     environment["PYTHONPATH"] = str(ROOT / "sidecar")
     environment["GPUMEM_POD_UID"] = "5f0c8f3e-1111-4222-8333-444455556666"
+    environment["GPUMEM_PID_NAMESPACE"] = "Pod"
     for mode in ([], ["--agent"]):
         report = subprocess.run(
             [container.python, "-m", "gpumem_sidecar", "--once", *mode],

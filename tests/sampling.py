@@ -30,6 +30,7 @@ class Sampling:
         agent: bool = False,
         prefix: Sequence[str] = (),
         child_namespace: bool | None = None,
+        namespace_of_pod: bool = True,
         patience_seconds: float = 20.0,
         variables: Mapping[str, str] = {},
     ) -> None:
@@ -37,6 +38,7 @@ class Sampling:
             "sender": "NodeAgent" if agent else "Sidecar",
             "child_namespace": child_namespace,
             "patience_seconds": patience_seconds,
+            "namespace_of_pod": namespace_of_pod,
         }
         paths = [str(SIDECAR), str(Path(__file__).parent), str(Path(__file__).parents[1])]
         self._process = subprocess.Popen(
@@ -89,7 +91,11 @@ def main(options: Any) -> None:
     cgroups = os.environ.get("GPUMEM_CGROUP_PATH", "/sys/fs/cgroup")
     limits = DriverLimits(CgroupTree(cgroups)) if agent else None
     door = Door(limits=limits, clock=lambda: passed[0])
-    viewpoint = viewpoint_of(options["sender"], None if agent else OWN_POD)
+    viewpoint = viewpoint_of(
+        options["sender"],
+        None if agent else OWN_POD,
+        namespace_of_pod=options["namespace_of_pod"],
+    )
     if options["child_namespace"] is not None:
         viewpoint = viewpoint._replace(child_namespace=options["child_namespace"])
     sampler = Sampler(

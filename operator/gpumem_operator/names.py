@@ -89,6 +89,8 @@ SHARED_PROCESSES_MARK: Final = "shareProcessNamespace"
 REPORT_URL_ENV: Final = "GPUMEM_REPORT_URL"
 REPORT_CA_ENV: Final = "GPUMEM_REPORT_CA"
 REPORT_INTERVAL_ENV: Final = "GPUMEM_INTERVAL_SECONDS"
+PID_NAMESPACE_ENV: Final = "GPUMEM_PID_NAMESPACE"
+"""`Pod` on our sidecar where the pod's containers share a PID namespace that is theirs alone."""
 
 PYTORCH_CONF_ENV: Final = "PYTORCH_CUDA_ALLOC_CONF"
 PYTORCH_NEW_CONF_ENV: Final = "PYTORCH_ALLOC_CONF"

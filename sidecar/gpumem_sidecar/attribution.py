@@ -29,6 +29,8 @@ class Viewpoint(NamedTuple):
     """Of the sidecar's own pod."""
     child_namespace: bool = False
     """The sender is not in the PID namespace of the machine."""
+    namespace_of_pod: bool = False
+    """Its PID namespace is that of its pod: whoever is in it is of the pod."""
     alone: bool = False
     """The sender shares its PID namespace with nobody: it can see no process."""
 
@@ -83,12 +85,16 @@ def _listed(
             # Younger than the list: another process got the PID.
             if facts is None or facts.start_time > card.listed_ticks:
                 continue
-            place = _own_place(place_of(facts.cgroup), viewpoint)
+            told = place_of(facts.cgroup)
+            place = _own_place(told, viewpoint)
             if place is not None:
                 state = found.states.get(_key(place, facts))
                 process = _process(card, listed, facts.start_time, place, era, state)
                 text = found.mps_limits.get(listed.pid) if listed.mps else None
                 yield process._replace(mps_limit_bytes=limit_on(card.uuid, cards[listed.pid], text))
+            elif told.pod_uid is None and viewpoint.child_namespace:
+                # A node that is a container has such processes, and they may be anybody's.
+                yield Process(listed.pid, card.uuid, facts.start_time, unknown="NotAttributed")
 
 
 def _key(place: Place, facts: Facts) -> Key:
@@ -101,8 +107,7 @@ def _own_place(place: Place, viewpoint: Viewpoint) -> Place | None:
         return place
     if place.pod_uid is not None:
         return place if place.pod_uid == viewpoint.pod_uid else None
-    # In a PID namespace that is not the machine's, everybody is of this pod.
-    if viewpoint.child_namespace or place.container_id is not None:
+    if viewpoint.namespace_of_pod or place.container_id is not None:
         return place._replace(pod_uid=viewpoint.pod_uid)
     return None
 

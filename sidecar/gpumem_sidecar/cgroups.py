@@ -5,12 +5,14 @@ Kubelet and runtime put a container into
     systemd    /kubepods.slice/kubepods-burstable.slice
                /kubepods-burstable-pod5f0c8f3e_1111_....slice/cri-containerd-0123....scope
 and CRI-O writes crio-0123... in both. Seen from inside a cgroup namespace the path is relative to
-that of the reader, and a sibling is /../cri-containerd-0123....scope.
+that of the reader, and a sibling is /../cri-containerd-0123....scope, or one step further up where
+the runtime (crun) puts the reader into a group below its container's.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 from typing import NamedTuple
 
 _POD = re.compile(
@@ -20,6 +22,8 @@ _POD = re.compile(
 _CONTAINER = re.compile(r"(?:(cri-containerd|crio|docker)[-:])?([0-9a-f]{64})(?:\.scope)?")
 _SYSTEMD_NAME_IN_CGROUPFS = re.compile(r"(.*\.slice):(cri-containerd|crio|docker):([0-9a-f]{64})")
 """Where the kubelet speaks systemd and the runtime does not, one folder has all three."""
+SIBLINGS_ARE_UP = (1, 2)
+"""Steps from a reader's own group to the pod's. Further up are pods, which have their UID."""
 _RUNTIMES = {"cri-containerd": "containerd://", "crio": "cri-o://", "docker": "docker://"}
 
 
@@ -90,8 +94,9 @@ def _place(path: str) -> Place:
             f"{together[2]}-{together[3]}" if together else "".join(parts[index + 1 : index + 2])
         )
         return Place(uid, _container_id(below))
-    # One step up from a container is its pod: what lies there is a container of the same pod.
-    sibling = parts[1] if parts[:1] == [".."] and len(parts) > 1 else ""
+    # A container lies in its pod: the group above the reader in which one lies is the same pod's.
+    up = len(parts) - len(list(dropwhile("..".__eq__, parts)))
+    sibling = "".join(parts[up : up + 1]) if up in SIBLINGS_ARE_UP else ""
     return Place(None, _container_id(sibling))
 
 

@@ -58,6 +58,7 @@ class Measuring:
         viewpoint = viewpoint_of(
             "NodeAgent" if settings.agent else "Sidecar",
             None if settings.agent else settings.pod_uid or None,
+            namespace_of_pod=settings.namespace_of_pod,
         )
         self.sampler = Sampler(
             Patient(self._door.read, NVML_SECONDS).ask,

@@ -19,9 +19,12 @@ EMPTY_DIR = "volumes/kubernetes.io~empty-dir/gpumem-run"
 """Of a pod, below the kubelet's folder of that pod."""
 
 
-def viewpoint_of(sender: Sender, pod_uid: str | None) -> Viewpoint:
-    """Where this process stands."""
-    return Viewpoint(sender, pod_uid, in_child_namespace(), is_alone())
+def viewpoint_of(
+    sender: Sender, pod_uid: str | None, *, namespace_of_pod: bool = False
+) -> Viewpoint:
+    """Where this process stands. Who created the pod knows whether the PID namespace is its own."""
+    child = in_child_namespace()
+    return Viewpoint(sender, pod_uid, child, child and namespace_of_pod, is_alone())
 
 
 class Sampler:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 HEALTH_PORT_ENV = "GPUMEM_HEALTH_PORT"
 INTERVAL_ENV = "GPUMEM_INTERVAL_SECONDS"
 POD_UID_ENV = "GPUMEM_POD_UID"
+PID_NAMESPACE_ENV = "GPUMEM_PID_NAMESPACE"
 REPORT_CA_ENV = "GPUMEM_REPORT_CA"
 REPORT_CA_FILE_ENV = "GPUMEM_REPORT_CA_FILE"
 REPORT_URL_ENV = "GPUMEM_REPORT_URL"
@@ -38,6 +39,8 @@ class Settings(NamedTuple):
     health_port: int
     interval_seconds: float
     pod_uid: str
+    namespace_of_pod: bool
+    """The PID namespace is that of the pod, and nobody else is in it."""
     report_url: str
     report_ca: str
     report_ca_file: str
@@ -59,6 +62,7 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
         health_port=_port(get(HEALTH_PORT_ENV) or str(DEFAULT_HEALTH_PORT)),
         interval_seconds=_seconds(get(INTERVAL_ENV) or str(DEFAULT_INTERVAL_SECONDS)),
         pod_uid=get(POD_UID_ENV, ""),
+        namespace_of_pod=get(PID_NAMESPACE_ENV) == "Pod",
         report_url=get(REPORT_URL_ENV, ""),
         report_ca=get(REPORT_CA_ENV, ""),
         report_ca_file=get(REPORT_CA_FILE_ENV, ""),

@@ -36,6 +36,7 @@ def running(
         "PYTHONPATH": str(SIDECAR),
         "GPUMEM_HEALTH_PORT": str(port),
         "GPUMEM_INTERVAL_SECONDS": "0.5",
+        "GPUMEM_PID_NAMESPACE": "Pod",
         "GPUMEM_REPORT_URL": f"https://127.0.0.1:{cast.leader_port()}/v1/reports",
         "GPUMEM_REPORT_CA": cast.ca,
         "GPUMEM_REPORT_TOKEN_FILE": str(folder / "token"),

@@ -1,21 +1,15 @@
 """What pods are said to hold, for every kind of sender and everything that one of them can miss."""
 
-from collections.abc import Collection
 from typing import Any
 
 import pytest
 
-from gpumem_operator.reports.attribution import attribute
 from gpumem_operator.reports.measured import MeasuredPod
-from gpumem_operator.reports.pictures import Sender
-from gpumem_operator.reports.report import Report
-from gpumem_operator.reports.store import Store
-from gpumem_operator.reports.uses import PodUse, Usage
+from gpumem_operator.reports.pictures import Amount
 from report_builders import (
     GIB,
     GPU,
     MIB,
-    NODE,
     OTHER_GPU,
     container,
     gpu,
@@ -23,39 +17,7 @@ from report_builders import (
     process,
     report,
 )
-
-POD = measured()
-
-
-def seen(
-    *pods: MeasuredPod, now: float = 1.0, by_agent: Collection[str] = (), **reports: Report
-) -> Usage:
-    """What is known after these reports: `agent` is of the node, others of pods `pod_N`."""
-    store = Store()
-    for name, one in reports.items():
-        sender = (
-            Sender("NodeAgent", NODE)
-            if name == "agent"
-            else Sender("Sidecar", name.replace("_", "-"))
-        )
-        store.take(sender, one, 0.0)
-    return attribute(pods, store.pictures(), now, by_agent=by_agent)
-
-
-def use(pod: MeasuredPod = POD, **reports: Any) -> PodUse:
-    return seen(pod, **reports).pods[pod.uid]
-
-
-def rows(found: PodUse) -> list[tuple[str, str, int | str | None]]:
-    return [
-        (row.container, row.gpu, row.amount.bytes if row.amount.known else row.amount.unknown)
-        for row in found.rows
-    ]
-
-
-def agent(*processes: Any, **fields: Any) -> Report:
-    return report(*processes, agent=True, **fields)
-
+from reports.views import agent, rows, seen, use
 
 # One sender ----------------------------------------------------------------------------------
 
@@ -87,12 +49,16 @@ def test_a_picture_that_is_not_whole_says_why(reason: str) -> None:
     assert use(agent=agent(unknown=reason)).total.unknown == reason
 
 
-def test_without_nvml_what_the_shim_measured_counts_and_the_rest_stays_unknown() -> None:
-    pod = measured("pod-1", container("main"), container("second"))
-    shim = process(GIB, source="Shim")
-    found = use(pod, pod_1=report(shim, unknown="NoNVMLInSidecar", gpus=[]))
-    assert rows(found) == [("main", GPU, GIB), ("second", "", "NoNVMLInSidecar")]
-    assert use(pod_1=report(shim, unknown="NoNVMLInSidecar", gpus=[])).source == "Shim"
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_without_nvml_what_shims_measured_is_the_least_that_the_pod_holds(gpus: int) -> None:
+    """A process without a shim is seen by nobody, on whatever GPU the shims tell of."""
+    pod = measured("pod-1", container("main", gpus=gpus), container("second"))
+    shims = (process(GIB, pid=1, source="Shim"), process(GIB, pid=2, source="Shim"))
+    found = use(pod, pod_1=report(*shims, unknown="NoNVMLInSidecar", gpus=[]))
+    assert rows(found) == [("main", GPU, "NoNVMLInSidecar"), ("second", "", "NoNVMLInSidecar")]
+    assert found.total == Amount(None, "NoNVMLInSidecar", at_least=2 * GIB)
+    assert found.of("second").at_least == 0
+    assert found.source == "Shim"
 
 
 def test_process_ids_of_the_node_say_nothing_about_the_pod() -> None:
@@ -143,9 +109,8 @@ UNREADABLE_CARD = gpu(unknown="NVMLError")
 def test_an_idle_pod_on_a_slice_holds_what_the_slices_tell(
     instances: list[Any], held: int | str
 ) -> None:
-    for sender in ({"pod_1": report}, {"agent": agent}):
-        ((name, made),) = sender.items()
-        found = use(**{name: made(gpus=[UNREADABLE_CARD, *instances])})
+    gpus = [UNREADABLE_CARD, *instances]
+    for found in (use(pod_1=report(gpus=gpus)), use(agent=agent(gpus=gpus))):
         assert rows(found) == [("main", "", held)]
 
 
@@ -164,7 +129,7 @@ def test_a_container_is_named_by_the_pods_status_and_not_by_a_label_that_a_sende
         assert rows(use(pod, agent=agent(by_id))) == [("main", GPU, GIB)]
     invented = process(GIB, container="no-such-container")
     found = use(pod, pod_1=report(invented))
-    assert rows(found) == [("", GPU, GIB), ("main", "", 0)]
+    assert rows(found) == [("", GPU, GIB), ("main", GPU, "NotAttributed")]
     assert found.total.bytes == GIB
 
 
@@ -174,71 +139,6 @@ def test_the_same_container_holds_something_on_each_of_its_gpus() -> None:
     found = use(pod, pod_1=report(*processes, gpus=[gpu(), gpu(OTHER_GPU)]))
     assert rows(found) == [("main", GPU, GIB), ("main", OTHER_GPU, 2 * GIB)]
     assert found.of("main").bytes == 3 * GIB
-
-
-# A card alone --------------------------------------------------------------------------------
-
-ALONE = {("pod-1", "main"): [GPU]}
-
-
-def test_what_is_used_of_a_card_that_one_container_has_alone_is_its() -> None:
-    found = use(agent=agent(process(GIB), gpus=[gpu(used=5 * GIB)], given=ALONE))
-    assert rows(found) == [("main", GPU, 5 * GIB)]
-
-
-def test_that_answers_also_where_the_driver_gives_no_amount() -> None:
-    hidden = process("NotAvailable")
-    assert use(agent=agent(hidden, gpus=[gpu(used=5 * GIB)], given=ALONE)).total.bytes == 5 * GIB
-
-
-def test_a_card_alone_without_a_process_holds_nothing_though_it_shows_a_few_mib_as_used() -> None:
-    assert rows(use(agent=agent(gpus=[gpu(used=8 * MIB)], given=ALONE))) == [("main", GPU, 0)]
-
-
-def test_what_is_used_of_a_card_alone_is_its_also_where_its_processes_can_not_be_seen() -> None:
-    assert use(agent=agent(gpus=[gpu(used=5 * GIB)], given=ALONE)).total.bytes == 5 * GIB
-
-
-def test_a_container_with_gpus_that_could_not_be_named_may_be_on_any_card() -> None:
-    lost = [gpu(used=5 * GIB), gpu(OTHER_GPU, unknown="DeviceLost")]
-    found = use(measured("pod-1", container(gpus=2)), agent=agent(
-        process(GIB), gpus=lost, given=ALONE, unnamed=1
-    ))  # fmt: skip
-    assert rows(found) == [("main", "", "DeviceLost"), ("main", GPU, GIB)]
-
-
-def test_a_gpu_that_was_given_and_that_nobody_lists_is_unknown() -> None:
-    found = use(agent=agent(gpus=[gpu(OTHER_GPU)], given=ALONE))
-    assert rows(found) == [("main", GPU, "DeviceLost")]
-
-
-def test_while_one_container_has_gpus_that_nobody_could_name_no_card_is_anybodys_alone() -> None:
-    both = {("pod-1", "main"): [GPU], ("pod-2", "main"): []}
-    found = use(agent=agent(process(GIB), gpus=[gpu(used=5 * GIB)], given=both, unnamed=1))
-    assert found.total.bytes == GIB
-
-
-def test_an_assignment_of_a_pod_of_that_name_in_another_namespace_is_another_pods() -> None:
-    elsewhere = measured(namespace="other")
-    found = use(elsewhere, agent=agent(process(GIB), gpus=[gpu(used=5 * GIB)], given=ALONE))
-    assert found.total.bytes == GIB
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param({"given": ALONE | {("pod-9", "x"): [GPU]}}, id="it was given to another too"),
-        pytest.param(
-            {"more": [process(1, pid=7, pod="pod-2")]}, id="another pod's process is there"
-        ),
-        pytest.param({"more": [process(1, pid=7, pod=None)]}, id="a process of no pod is there"),
-    ],
-)
-def test_a_card_that_is_shared_is_divided_by_processes(other: dict[str, Any]) -> None:
-    more = other.get("more", [])
-    given = other.get("given", ALONE)
-    found = use(agent=agent(process(GIB), *more, gpus=[gpu(used=5 * GIB)], given=given))
-    assert found.total.bytes == GIB
 
 
 # Several senders ------------------------------------------------------------------------------

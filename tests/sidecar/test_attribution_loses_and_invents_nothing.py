@@ -16,7 +16,7 @@ ID = "ab" * 32
 GIB = 2**30
 LISTED_AT = 1000
 AGENT = Viewpoint("NodeAgent")
-SIDECAR = Viewpoint("Sidecar", OWN, child_namespace=True)
+SIDECAR = Viewpoint("Sidecar", OWN, child_namespace=True, namespace_of_pod=True)
 
 PLACES = st.sampled_from(
     [
@@ -58,6 +58,7 @@ VIEWPOINTS = st.builds(
     Viewpoint,
     st.sampled_from(["Sidecar", "NodeAgent"]),
     st.just(OWN),
+    st.booleans(),
     st.booleans(),
     st.booleans(),
 )
@@ -210,8 +211,28 @@ def test_nvml_s_own_number_is_better_than_a_claim() -> None:
     assert [(one.bytes, one.source) for one in picture.processes] == [(5 * GIB, "NVML")]
 
 
+def test_where_the_node_is_a_container_only_processes_in_the_pod_s_groups_are_the_pod_s() -> None:
+    """With hostPID, in a PID namespace that is not the machine's and not the pod's either."""
+    picture = seen(
+        one_card(*(Listed(pid, GIB) for pid in range(7, 14))),
+        SIDECAR._replace(namespace_of_pod=False),
+        cgroups={
+            7: f"0::/../cri-containerd-{ID}.scope",
+            8: f"0::/kubelet/kubepods/pod{OWN}/{ID}",
+            9: f"0::/../../crio-{ID}.scope/container",
+            10: f"0::/../../kubelet-kubepods-pod{OTHER.replace('-', '_')}.slice/docker-{ID}.scope",
+            11: "0::/../../../../system.slice/nvidia-mps.service",
+            12: f"0::/../../../{ID}",
+            13: "0::/",
+        },
+    )
+    found = {one.pid: (one.pod_uid, one.bytes or one.unknown) for one in picture.processes}
+    own, nobodys = (OWN, GIB), (None, "NotAttributed")
+    assert found == {7: own, 8: own, 9: own, 11: nobodys, 12: nobodys, 13: nobodys}
+
+
 def test_a_pod_in_the_node_s_namespace_tells_of_its_own_processes_alone() -> None:
-    on_node = SIDECAR._replace(child_namespace=False)
+    on_node = SIDECAR._replace(child_namespace=False, namespace_of_pod=False)
     picture = seen(
         one_card(*(Listed(pid, GIB) for pid in (7, 8, 9, 10))),
         on_node,

@@ -88,6 +88,11 @@ PATHS = {
     ),
     "the same with cgroupfs": (f"0::/../{ID}", Place(None, ID)),
     "a process below another container": (f"0::/../{ID}/init", Place(None, ID)),
+    "the same with crun's group inside": (
+        f"0::/../../crio-{ID}.scope/container",
+        Place(None, f"cri-o://{ID}"),
+    ),
+    "too far up to be in the same pod": (f"0::/../../../{ID}", Place()),
     "another pod, from inside": (
         f"0::/../../kubepods-burstable-pod{SYSTEMD}.slice/cri-containerd-{ID}.scope",
         Place(UID, f"containerd://{ID}"),

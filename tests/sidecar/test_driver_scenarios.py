@@ -95,6 +95,20 @@ def test_the_sidecar_in_the_pod_s_namespace(node: Node, version: str, expected: 
 
 
 @needs_namespaces
+def test_with_host_pid_on_a_node_that_is_a_container_only_the_pod_s_groups_are_its_own(
+    node: Node, pod_cgroup: Path
+) -> None:
+    """A namespace stands for the node's: it is not the machine's first, and not the pod's."""
+    with node.hold(HELD, prefix=new_namespace()) as held:
+        sees = {"prefix": inside(child_of(held.pid)), "namespace_of_pod": False}
+        assert amounts(look(node, **sees)) == [(held.pid_inside, "NotAttributed")]
+        (pod_cgroup / "cgroup.procs").write_text(str(child_of(held.pid)))
+        report = look(node, **sees)
+        assert amounts(report) == [(held.pid_inside, HELD * MIB)]
+        assert report["processes"][0]["podUid"] == OWN_POD
+
+
+@needs_namespaces
 @pytest.mark.parametrize("version", [HOST_PIDS[0], HIDES_MEMORY[0], RIGHT[0]])
 def test_a_sidecar_that_shares_no_namespace_does_not_say_that_nothing_runs(
     node: Node, version: str

@@ -53,6 +53,7 @@ def variables(node: Node, leader: Leader, authority: Authority, tmp_path: Path) 
         "GPUMEM_HEALTH_PORT": str(port),
         "GPUMEM_INTERVAL_SECONDS": "0.1",
         "GPUMEM_POD_UID": OWN_POD,
+        "GPUMEM_PID_NAMESPACE": "Pod",
         "GPUMEM_REPORT_URL": leader.url,
         "GPUMEM_REPORT_CA": authority.pair.certificate.decode(),
         "GPUMEM_REPORT_TOKEN_FILE": str(tmp_path / "token"),

@@ -13,7 +13,13 @@ def amount(row: Row) -> str:
     used = row.get("usedBytes")
     if used == 0 and row.get("started") is False:
         return "0 (not started)"
-    return show_bytes(used) if used is not None else f"unknown: {row.get('unknown')}"
+    return show_bytes(used) if used is not None else f"unknown: {row.get('unknown')}{floor(row)}"
+
+
+def floor(row: Row) -> str:
+    """The part that is known of what is not; empty where nothing is."""
+    least = row.get("atLeastBytes")
+    return f", at least {show_bytes(least)}" if least else ""
 
 
 def known(number: int | None) -> str:

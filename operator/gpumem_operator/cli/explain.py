@@ -12,6 +12,7 @@ from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, TenantRecord, tenants_of
 from gpumem_operator.api.seal import without_declarations
 from gpumem_operator.api.values import Values
+from gpumem_operator.cli.cells import floor
 from gpumem_operator.ledger.charge import (
     UNKNOWN_RATES,
     charge_pod,
@@ -209,7 +210,8 @@ def _server(server: Row) -> str:
 
 def _amount(row: Row, usage: Row) -> str:
     if row["usedBytes"] is None:
-        return f"unknown, {explain(str(row['unknown']))}"
+        least = f"{floor(row)} (said by {usage.get('source')})" if floor(row) else ""
+        return f"unknown{least}, {explain(str(row['unknown']))}"
     if usage.get("started") is False and not row["usedBytes"]:
         return "0 (not started: none of its containers has run yet)"
     return f"{show_bytes(row['usedBytes'])} (said by {usage.get('source')})"

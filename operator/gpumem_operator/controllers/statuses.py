@@ -33,7 +33,7 @@ from gpumem_operator.ledger.charge import rates_of
 from gpumem_operator.ledger.charged_pod import ChargedPod
 from gpumem_operator.ledger.tenant_status import tenant_status
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS, SLIPPED_PODS
-from gpumem_operator.reports import attribution
+from gpumem_operator.reports.reasons import NO_REPORT
 from gpumem_operator.reports.snapshot import Snapshot
 from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 
@@ -187,7 +187,7 @@ class StatusWorker:
     def _measure(self, pod: PodEntry) -> Measure:
         view = self._measured.pods.get(pod.measured.uid)
         if view is None:
-            return Measure(None, attribution.NO_REPORT, pod.measured.started, "unknown")
+            return Measure(None, NO_REPORT, pod.measured.started, "unknown")
         return view.measure
 
     async def _warn(

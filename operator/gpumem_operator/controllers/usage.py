@@ -53,6 +53,8 @@ class UsageBoard:
         self._snapshot = Snapshot()
         self._made = float("-inf")
         self._keys_by_uid: dict[str, Key] = {}
+        self._seen_since: dict[str, float] = {}
+        """By uid of each pod, on the clock by which pictures are taken in."""
         self._keys_by_node: defaultdict[str, set[Key]] = defaultdict(set)
         for key, row in cache.pods.rows():
             self._follow(key, None, row.value)
@@ -61,11 +63,14 @@ class UsageBoard:
     def _follow(self, key: Key, old: PodEntry | None, new: PodEntry | None) -> None:
         if old is not None:
             self._keys_by_uid.pop(old.measured.uid, None)
+            if new is None or new.measured.uid != old.measured.uid:
+                self._seen_since.pop(old.measured.uid, None)
             self._keys_by_node[old.measured.node].discard(key)
             if not self._keys_by_node[old.measured.node]:
                 del self._keys_by_node[old.measured.node]
         if new is not None and new.gpu and not new.finished:
             self._keys_by_uid[new.measured.uid] = key
+            self._seen_since.setdefault(new.measured.uid, self._monotonic())
             self._keys_by_node[new.measured.node].add(key)
 
     def measures(self, sender: Sender) -> bool:
@@ -143,6 +148,7 @@ class UsageBoard:
             self.store.pictures(),
             now,
             by_agent=self._by_agent(entries),
+            since=self._seen_since,
         )
         pods = {uid: self._view(entries[uid], use) for uid, use in usage.pods.items()}
         return Snapshot(

@@ -26,6 +26,8 @@ def sidecar_container(
         interval_seconds=interval_seconds,
         marked=shares_processes and not facts.share_process_namespace,
         probed=not _port_is_taken(facts),
+        namespace_of_pod=not facts.host_pid
+        and (shares_processes or bool(facts.share_process_namespace)),
     )
 
 
@@ -37,6 +39,7 @@ def _container(
     interval_seconds: int,
     marked: bool,
     probed: bool,
+    namespace_of_pod: bool,
 ) -> Mapping[str, Any]:
     env = [
         _field("GPUMEM_POD_NAME", "metadata.name"),
@@ -44,6 +47,9 @@ def _container(
         _field("GPUMEM_POD_UID", "metadata.uid"),
         {"name": names.REPORT_INTERVAL_ENV, "value": str(interval_seconds)},
     ]
+    if namespace_of_pod:
+        # With hostPID the namespace is the node's, and who is in it may be of any pod.
+        env.append({"name": names.PID_NAMESPACE_ENV, "value": "Pod"})
     if report.url:
         env.append({"name": names.REPORT_URL_ENV, "value": report.url})
     if report.ca:

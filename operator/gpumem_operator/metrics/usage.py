@@ -68,6 +68,11 @@ def _pods(snapshot: Snapshot) -> Iterator[Metric]:
         " nothing.",
         labels=(*_POD, "gpu"),
     )
+    least = GaugeMetricFamily(
+        "gpumem_used_at_least_bytes",
+        "The part that is known of what a container holds on a GPU, where the whole is not.",
+        labels=(*_POD, "gpu"),
+    )
     unknown = GaugeMetricFamily(
         "gpumem_unknown",
         "1 for what a container holds on a GPU and nobody can say; the label gpu is empty where"
@@ -84,7 +89,9 @@ def _pods(snapshot: Snapshot) -> Iterator[Metric]:
                 used.add_metric(labels, row.amount.bytes)
             else:
                 unknown.add_metric([*labels, row.amount.unknown or ""], 1)
-    yield from (limit, used, unknown)
+                if row.amount.at_least:
+                    least.add_metric(labels, row.amount.at_least)
+    yield from (limit, used, least, unknown)
 
 
 def _cards(snapshot: Snapshot) -> Iterator[Metric]:

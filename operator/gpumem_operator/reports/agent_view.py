@@ -1,11 +1,19 @@
 """What the agent of a node says: it sees every process and card, and what kubelet handed out."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gpumem_operator.reports.cards import Card, card_of
 from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
-from gpumem_operator.reports.pictures import NOTHING_GIVEN, Amount, Picture, ProcessReading
+from gpumem_operator.reports.pictures import (
+    NOTHING_GIVEN,
+    Amount,
+    Given,
+    Picture,
+    ProcessReading,
+)
+from gpumem_operator.reports.reasons import NO_REPORT
+from gpumem_operator.reports.unnamed import with_possible_owners
 from gpumem_operator.reports.uses import (
     LESS_THAN_A_CONTEXT,
     UNNAMED,
@@ -26,7 +34,11 @@ _Holder = tuple[str, str, str]
 class AgentView:
     """The pods of one node, through one picture of its agent."""
 
-    def __init__(self, pods: Sequence[MeasuredPod], picture: Picture) -> None:
+    def __init__(
+        self, pods: Sequence[MeasuredPod], picture: Picture, *, newer: Collection[str] = ()
+    ) -> None:
+        """`newer` has the uids of pods that were first seen after the picture."""
+        self._newer = newer
         self._pods = {pod.uid: pod for pod in pods}
         self._picture = picture
         self._held = by_pod(self._pods, picture.processes)
@@ -44,7 +56,7 @@ class AgentView:
         attributed: defaultdict[str, int] = defaultdict(int)
         for use in uses:
             for row in use.rows:
-                attributed[card_by_uuid.get(row.gpu, row.gpu)] += row.amount.bytes or 0
+                attributed[card_by_uuid.get(row.gpu, row.gpu)] += row.amount.floor
         return [
             card_of(node, gpu, attributed[gpu.uuid], self._picture.unknown or gpu.unknown)
             for gpu in self._picture.gpus
@@ -54,35 +66,46 @@ class AgentView:
     def _use(self, pod: MeasuredPod) -> PodUse:
         rows = rows_of(self._held.get(pod.uid, {}))
         for container in pod.containers:
-            holder = (pod.namespace, pod.name, container.name)
-            given = self._picture.assignments.get(holder, NOTHING_GIVEN)
+            given = self._given(pod, container.name)
             rows |= {
-                (container.name, gpu): self._on_given(holder, (container.name, gpu), rows)
+                (container.name, gpu): self._on_given(pod, (container.name, gpu), rows)
                 for gpu in given.gpus
             }
             if not (given.whole and given.gpus):
                 rows |= self._on_any(container, rows)
+        rows = with_possible_owners(
+            pod, rows, may_use=lambda name, gpu: _may_be_on(self._given(pod, name), gpu)
+        )
         if (reason := self._picture.unknown) is not None:
             rows = {
-                place: GpuUse(*place, Amount(None, reason), row.processes)
+                place: GpuUse(*place, row.amount.partly(reason), row.processes)
                 for place, row in rows.items()
             }
         return PodUse(pod, in_order(rows), "NodeAgent")
 
-    def _on_given(self, holder: _Holder, place: Place, rows: Mapping[Place, GpuUse]) -> GpuUse:
+    def _given(self, pod: MeasuredPod, container: str) -> Given:
+        return self._picture.assignments.get((pod.namespace, pod.name, container), NOTHING_GIVEN)
+
+    def _on_given(self, pod: MeasuredPod, place: Place, rows: Mapping[Place, GpuUse]) -> GpuUse:
         """On a GPU that kubelet handed to the container."""
-        gpu = place[1]
-        processes = rows[place].processes if place in rows else ()
+        name, gpu = place
+        row = rows.get(place) or GpuUse(*place, Amount(0))
         alone, used = self._alone.get(gpu, (None, 0))
         if gpu in self._broken:
-            return GpuUse(*place, Amount(None, self._broken[gpu]), processes)
+            return GpuUse(*place, row.amount.partly(self._broken[gpu]), row.processes)
         if gpu not in self._listed:
             # The kubelet gave it, and NVML tells of no such card (any more).
-            return GpuUse(*place, Amount(None, "DeviceLost"), processes)
-        if alone == holder and (processes or used >= LESS_THAN_A_CONTEXT):
-            # Whatever is on a card that is its alone is its, managed memory included.
-            return GpuUse(*place, Amount(used), processes)
-        return rows.get(place) or GpuUse(*place, Amount(0))
+            return GpuUse(*place, row.amount.partly("DeviceLost"), row.processes)
+        if pod.uid in self._newer and not row.processes:
+            # The kubelet names pods without their UID: this was an earlier one of the same name.
+            return GpuUse(*place, Amount(None, NO_REPORT))
+        if alone == (pod.namespace, pod.name, name) and (
+            row.processes or used >= LESS_THAN_A_CONTEXT
+        ):
+            # Whatever is on a card that is its alone is its, managed memory included. The card and
+            # its processes are read one after the other: what the list has is held as well.
+            return GpuUse(*place, Amount(max(used, row.amount.floor)), row.processes)
+        return row
 
     def _on_any(self, container: GpuContainer, rows: Mapping[Place, GpuUse]) -> dict[Place, GpuUse]:
         """What to add where nothing says which GPUs the container was given."""
@@ -92,6 +115,10 @@ class AgentView:
             # It may have one of the cards whose processes can not be listed.
             return {place: GpuUse(*place, Amount(None, min(self._broken.values())))}
         return {} if seen else {place: GpuUse(*place, Amount(0))}
+
+
+def _may_be_on(given: Given, gpu: str) -> bool:
+    return gpu in given.gpus or not (given.whole and given.gpus)
 
 
 def _alone(pods: Mapping[str, MeasuredPod], picture: Picture) -> dict[str, tuple[_Holder, int]]:
@@ -107,7 +134,11 @@ def _alone(pods: Mapping[str, MeasuredPod], picture: Picture) -> dict[str, tuple
     return {
         gpu.uuid: (next(iter(holders[gpu.uuid])), gpu.used_bytes)
         for gpu in picture.gpus
-        if gpu.used_bytes is not None and gpu.unknown is None and len(holders[gpu.uuid]) == 1
+        if gpu.used_bytes is not None
+        # Where the driver does not tell the reserve, it may be counted as used.
+        and gpu.reserved_bytes is not None
+        and gpu.unknown is None
+        and len(holders[gpu.uuid]) == 1
     }
 
 

@@ -9,20 +9,21 @@ Nothing that is not known is ever taken for zero.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from gpumem_operator.reports.agent_view import AgentView
 from gpumem_operator.reports.cards import Card, card_of
 from gpumem_operator.reports.measured import MeasuredPod
 from gpumem_operator.reports.pictures import Amount, Picture, Sender
+from gpumem_operator.reports.reasons import NO_REPORT
 from gpumem_operator.reports.sidecar_view import sidecar_view
 from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 from gpumem_operator.reports.uses import UNNAMED, GpuUse, PodUse, Usage
 
-NO_REPORT: Final = "NoReport"
-"""Nobody has reported yet, or not since the present leader began."""
 SILENT: Final = "Silent"
 """Whoever reported has said nothing for 90 s."""
+_NEVER_NEW: Final[Mapping[str, float]] = MappingProxyType({})
 NOT_MEASURED: Final = "NotMeasured"
 """The pod has no sidecar, and its node no agent."""
 NO_AGENT_ON_NODE: Final = "NoAgentOnNode"
@@ -35,10 +36,12 @@ def attribute(
     now: float,
     *,
     by_agent: Collection[str] = (),
+    since: Mapping[str, float] = _NEVER_NEW,
 ) -> Usage:
     """What every pod holds at `now`, in the seconds by which pictures were taken in.
 
-    `by_agent` has the uids of pods that shall be measured by the agent of their node.
+    `by_agent` has the uids of pods that shall be measured by the agent of their node, `since` when
+    pods were first seen, by uid, in the same seconds.
     """
     asked = {pod.uid: pod for pod in pods}
     by_node: defaultdict[str, list[MeasuredPod]] = defaultdict(list)
@@ -52,7 +55,9 @@ def attribute(
         if not _fresh(picture, now):
             cards += (card_of(node, gpu, None, SILENT) for gpu in picture.gpus if not gpu.parent)
             continue
-        view = AgentView(by_node.get(node, ()), picture)
+        on_node = by_node.get(node, ())
+        newer = {pod.uid for pod in on_node if since.get(pod.uid, picture.heard) > picture.heard}
+        view = AgentView(on_node, picture, newer=newer)
         uses = view.uses()
         seen |= uses
         cards += view.cards(node, uses.values())

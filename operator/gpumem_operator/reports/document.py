@@ -6,7 +6,7 @@ from typing import Any
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.enforcer import Enforcer
 from gpumem_operator.reports.measured import GpuContainer
-from gpumem_operator.reports.pictures import ProcessReading
+from gpumem_operator.reports.pictures import Amount, ProcessReading
 from gpumem_operator.reports.process_hold import ProcessHold, hold_of
 from gpumem_operator.reports.report import Server
 from gpumem_operator.reports.snapshot import PodView, Snapshot
@@ -53,8 +53,7 @@ def pod_row(view: PodView) -> dict[str, Any]:
             {"tenant": tenant, "queuedBytes": amount}
             for tenant, amount in sorted(view.queued.items())
         ],
-        "usedBytes": total.bytes,
-        "unknown": total.unknown,
+        **_amount(total),
         "source": view.use.source,
         **_enforced(view.enforcer),
         "containers": [_container(one, view) for one in pod.containers],
@@ -69,10 +68,18 @@ def _container(container: GpuContainer, view: PodView) -> dict[str, Any]:
         "gpus": container.gpus,
         "limitBytes": container.limit_bytes,
         "limitSource": container.source,
-        "usedBytes": total.bytes,
-        "unknown": total.unknown,
+        **_amount(total),
         **_enforced(enforcer),
         "perGpu": _rows(view, lambda name: name == container.name),
+    }
+
+
+def _amount(amount: Amount) -> dict[str, Any]:
+    """Either bytes, or why they are not known with the part that is."""
+    return {
+        "usedBytes": amount.bytes,
+        "unknown": amount.unknown,
+        "atLeastBytes": None if amount.known else amount.at_least,
     }
 
 
@@ -89,8 +96,7 @@ def _rows(view: PodView, wanted: Callable[[str], bool]) -> list[dict[str, Any]]:
         {
             "container": row.container or None,
             "gpu": row.gpu or None,
-            "usedBytes": row.amount.bytes,
-            "unknown": row.amount.unknown,
+            **_amount(row.amount),
             "processes": [_process(hold_of(one)) for one in row.processes[:MOST_PROCESSES]],
             "processesLeftOut": max(len(row.processes) - MOST_PROCESSES, 0),
         }

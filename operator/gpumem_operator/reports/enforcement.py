@@ -10,7 +10,7 @@ it is believed as long as the caps fit into the limit and NVML measures no more 
 
 from collections.abc import Iterator, Mapping
 
-from gpumem_operator.api.quantity import add_bytes, show_bytes
+from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.reports.enforcer import DRIVER, HARDWARE, IDLE, Enforcer, weakest
 from gpumem_operator.reports.measured import GpuContainer
 from gpumem_operator.reports.pictures import ProcessReading
@@ -57,7 +57,7 @@ def _tells(row: GpuUse) -> bool:
 
 
 def _on_gpu(limit: int, row: GpuUse, *, by_agent: bool) -> Enforcer:
-    if (held := _at_least(row)) > limit:
+    if (held := row.amount.floor) > limit:
         who = f"{_pids(row)}: " if row.processes else ""
         detail = f"{who}{show_bytes(held)} held, limit {show_bytes(limit)}"
         return Enforcer("None", OVER_LIMIT, detail)
@@ -69,13 +69,6 @@ def _on_gpu(limit: int, row: GpuUse, *, by_agent: bool) -> Enforcer:
     together = _together(limit, holds)
     unread = [] if row.amount.unknown is None else [Enforcer("Unknown", row.amount.unknown)]
     return weakest([*(hold.enforcer for hold in holds), *together, *unread])
-
-
-def _at_least(row: GpuUse) -> int:
-    """Bytes that are held for sure, also where the whole is not known."""
-    if row.amount.bytes is not None:
-        return row.amount.bytes
-    return add_bytes(process.amount.bytes or 0 for process in row.processes)
 
 
 def _driver_holds(limit: int, process: ProcessReading) -> bool:

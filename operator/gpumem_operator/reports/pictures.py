@@ -22,10 +22,21 @@ class Amount:
 
     bytes: int | None
     unknown: str | None = None
+    at_least: int = 0
+    """Of what is not known, the part that is."""
 
     @property
     def known(self) -> bool:
         return self.bytes is not None
+
+    @property
+    def floor(self) -> int:
+        """Bytes that are held for sure, or by the workload's own word."""
+        return self.at_least if self.bytes is None else self.bytes
+
+    def partly(self, reason: str) -> "Amount":
+        """The same as a part of something that is not known for this reason."""
+        return Amount(None, reason, self.floor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,11 @@ NO_PROCESS: Final = "NoProcess"
 ONLY_CLAIMED: Final = "OnlyClaimed"
 NOT_ATTRIBUTED: Final = "NotAttributed"
 CACHE_SIZE_GIVEN: Final = "CacheSizeGiven"
+NO_REPORT: Final = "NoReport"
+"""Nobody has reported yet, or not since the present leader began."""
 
 EXPLANATIONS: Final = {
-    "NoReport": "its sidecar or agent has not reported to the present leader yet",
+    NO_REPORT: "its sidecar or agent has not reported to the present leader yet",
     "Silent": "its sidecar or agent has been silent for more than 90 s: look at the log of"
     " container gpumem-sidecar, or of the agent on its node",
     "NotMeasured": "it has no sidecar and its node no agent: set monitoring.mode to Sidecar and"
@@ -34,7 +36,7 @@ EXPLANATIONS: Final = {
     "ProcessesNotShared": "its sidecar can not see its processes: leave shareProcessNamespace"
     " unset, or use the node agent",
     "NotAvailable": "the driver lists the process and gives no amount for it",
-    NOT_ATTRIBUTED: "the process is in no container that could be named",
+    NOT_ATTRIBUTED: "a process that may be its own is in no container that could be named",
     "DeviceLost": "the GPU has fallen off the bus: the node needs a reboot or a reset of the GPU",
     "Timeout": "the driver did not answer in time",
     "NotSupported": "the driver does not support the question on this GPU",

@@ -26,6 +26,8 @@ class GpuUse:
     gpu: str
     amount: Amount
     processes: tuple[ProcessReading, ...] = ()
+    rest_is_unnamed: bool = False
+    """What is not known of it is in the pod's row without a container's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,9 @@ class PodUse:
     @property
     def total(self) -> Amount:
         """Over all containers and GPUs."""
-        return add(row.amount for row in self.rows)
+        return add(
+            Amount(row.amount.floor) if row.rest_is_unnamed else row.amount for row in self.rows
+        )
 
     def of(self, container: str) -> Amount:
         """What one container holds, over its GPUs."""
@@ -60,12 +64,10 @@ class Usage:
 
 def add(amounts: Iterable[Amount]) -> Amount:
     """The sum, at most the largest quantity; not known where any part is not."""
-    known: list[int] = []
-    for amount in amounts:
-        if amount.bytes is None:
-            return amount
-        known.append(amount.bytes)
-    return Amount(add_bytes(known))
+    parts = list(amounts)
+    floor = add_bytes(amount.floor for amount in parts)
+    first = next((amount.unknown for amount in parts if not amount.known), None)
+    return Amount(floor) if first is None else Amount(None, first, floor)
 
 
 Place = tuple[str, str]
