@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
-from gpumem_operator.reports.report import Report
+from gpumem_operator.reports.report import Report, Sent
 from report_builders import gpu, process, raw_report
 
 ODD = st.text(st.sampled_from("torch 2.9\x1b[2J\n\r\x07\u202e\u200b\x9b"), max_size=12)
@@ -24,6 +26,19 @@ def texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for one in value:
             yield from texts(one)
+
+
+@pytest.mark.parametrize("model", Sent.__subclasses__(), ids=lambda model: model.__name__)
+def test_no_field_takes_a_text_as_it_comes(model: type[Sent]) -> None:
+    """Whatever is added to the format: it has the type for such texts, a pattern or its values."""
+    for name, field in model.model_fields.items():
+        form: Any = Annotated[field.annotation, "as in the model", *field.metadata]
+        kind: TypeAdapter[Any] = TypeAdapter(form)
+        try:
+            found = kind.validate_python("\x1b")
+        except ValidationError:
+            continue
+        assert found == "?", name
 
 
 @given(st.data())

@@ -80,9 +80,9 @@ class Server(Sent):
     version: Text | None = None
     argument: Text
     """As the server names it."""
-    asked: Annotated[str, Field(max_length=32)]
+    asked: Annotated[Text, Field(max_length=32)]
     """As the program had it, in the server's own form."""
-    applied: Annotated[str, Field(max_length=32)]
+    applied: Annotated[Text, Field(max_length=32)]
     reason: Word | None = None
     """Why it does not bound what the server takes; None where it does."""
 
@@ -181,7 +181,7 @@ class Report(Sent):
 
     schema_version: Literal[1]
     sender: Literal["Sidecar", "NodeAgent"]
-    sender_start: Annotated[str, Field(min_length=1, max_length=64)]
+    sender_start: Annotated[Text, Field(min_length=1, max_length=64)]
     """Different for each start of the sender, for example a UUID."""
     sequence: Annotated[int, Field(ge=0, le=2**53)]
     kind: Literal["Full", "Unchanged"]
