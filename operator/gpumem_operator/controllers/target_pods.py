@@ -9,7 +9,7 @@ from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.selector import LabelSelector
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry
-from gpumem_operator.reports.attribution import NO_REPORT
+from gpumem_operator.reports.reasons import NO_REPORT
 from gpumem_operator.reports.snapshot import Snapshot
 from gpumem_operator.scaling import reasons
 from gpumem_operator.scaling.facts import Hold, TargetPod
