@@ -154,7 +154,10 @@ ALLOCATOR: Final = (
     _config({"backend": "cuda"}, "backend: 'cuda' is refused by PyTorch: it takes native or cuda"),
     _config({"garbage_collection_threshold": "1.0"}, "a number between 0 and 1, both excluded"),
     _config({"garbage_collection_threshold": "0"}, "a number between 0 and 1, both excluded"),
-    _config({"roundup_power2_divisions": "[256:3]"}, "a power of 2, or a list such as"),
+    _config({"roundup_power2_divisions": "[256:3]"}, "a power of 2, or a list with powers of 2"),
+    _config({"roundup_power2_divisions": "[300:2]"}, "a power of 2, or a list with powers of 2"),
+    _config({"roundup_power2_divisions": "0"}, "a power of 2, or a list with powers of 2"),
+    _config({"garbage_collection_threshold": "0.99999999999999999999"}, "at most 15 digits"),
     _config({"pinned_num_register_threads": "256"}, "a power of 2 up to 128", version="2.2"),
     _config(
         {"max_split_size_mb": "32", "large_segment_size_mb": "64"},

@@ -19,6 +19,14 @@ SAMPLES = {
     "roundup": "[256:1,512:2,>:8]",
     "backend": "native",
 }
+REFUSED = [
+    "roundup_power2_divisions:[300:2]",
+    "roundup_power2_divisions:[256:3]",
+    "roundup_power2_divisions:0",
+    "garbage_collection_threshold:1.0",
+    "garbage_collection_threshold:0.99999999999999999999",
+]
+"""Values that policies may not set because no release takes them."""
 CALLED = [
     "_C._cuda_hasPrimaryContext",
     "_C._cuda_attach_out_of_memory_observer",
@@ -65,7 +73,8 @@ def settings_of(version: tuple[int, int]) -> dict[str, bool]:
         format_config({key: SAMPLES.get(one.kind, str(one.least))}): version >= one.since
         for key, one in KEYS.items()
     }
-    return known | {f"{key}:2": False for key in NEVER_VALID}
+    never = dict.fromkeys([*(f"{key}:2" for key in NEVER_VALID), *REFUSED], False)
+    return known | never
 
 
 @functools.cache

@@ -1,9 +1,9 @@
 """What PyTorch accepts in PYTORCH_CUDA_ALLOC_CONF: keys, since when, and values.
 
 Sources: the headers `c10/{core,cuda}/*AllocatorConfig.h` in the wheels of torch 2.0.1 to 2.14.1,
-and runs of 2.11 and 2.14.1. An unknown key or a bad value raises at the first CUDA call; a string
-that is not `key:value,key:value` aborts the process inside `import torch` (exit code 134), on
-machines without a GPU as well.
+and runs of 2.11, 2.14.1 and 2.15.0. An unknown key or a bad value raises at the first CUDA call; a
+string that is not `key:value,key:value` aborts the process inside `import torch` (exit code 134),
+on machines without a GPU as well.
 """
 
 import re
@@ -51,15 +51,21 @@ KEYS: Final[Mapping[str, AllocatorKey]] = {
 }
 """Keys that a policy may set. The fraction is missing on purpose: the limit decides it."""
 
+_DIVISIONS: Final = "1|2|4|8|16|32|64"
+_INTERVALS: Final = "|".join(str(2**power) for power in range(21))
+"""In MiB, up to 1 TiB."""
+
 PATTERNS: Final[Mapping[Kind, str]] = {
     "bool": r"^(True|False)$",
     "backend": r"^(native|cudaMallocAsync)$",
     "mb": r"^[0-9]{1,9}$",
-    "fraction": r"^0?\.[0-9]*[1-9][0-9]*$",
+    # With more digits, 0.99... is 1.0 in double precision.
+    "fraction": r"^0?\.[0-9]{0,7}[1-9][0-9]{0,7}$",
     "power": r"^(1|2|4|8|16|32|64|128)$",
+    # 0 switches rounding off for one interval only.
     "roundup": (
-        r"^((0|1|2|4|8|16|32|64)|\[([0-9]{1,9}:(0|1|2|4|8|16|32|64),){0,15}"
-        r"([0-9]{1,9}|>):(0|1|2|4|8|16|32|64)\])$"
+        rf"^(({_DIVISIONS})|\[(({_INTERVALS}):(0|{_DIVISIONS}),){{0,15}}"
+        rf"({_INTERVALS}|>):(0|{_DIVISIONS})\])$"
     ),
 }
 """What a value of each kind looks like, in the regular expressions that RE2 and Python share."""
@@ -68,9 +74,9 @@ EXPECTED: Final[Mapping[Kind, str]] = {
     "bool": "exactly True or False",
     "backend": "native or cudaMallocAsync",
     "mb": "a whole number of MiB",
-    "fraction": "a number between 0 and 1, both excluded, such as 0.8",
+    "fraction": "a number between 0 and 1, both excluded, such as 0.8, with at most 15 digits",
     "power": "a power of 2 up to 128",
-    "roundup": "a power of 2, or a list such as [256:1,512:2,>:8]",
+    "roundup": "a power of 2, or a list with powers of 2 such as [256:1,512:2,>:8]",
 }
 
 _PAIR: Final = re.compile(r"\s*([A-Za-z0-9_]+)\s*:\s*(\[[^\]]*\]|[^,:\[\]\s;=]+)\s*")
