@@ -14,7 +14,7 @@ from pathlib import Path
 from patience import PATIENCE_SECONDS
 
 SIDECAR = Path(__file__).parents[1] / "sidecar"
-OLDEST = (3, 8)
+OLDEST = (3, 8, 0)
 
 
 def install(target: Path) -> subprocess.CompletedProcess[str]:
@@ -85,22 +85,27 @@ class Shimmed:
 @functools.cache
 def interpreters() -> dict[str, str]:
     """Pythons of this machine that the shim promises to run in, by version; this one for sure."""
-    found = {sys.version_info[:2]: sys.executable}
+    found = {_version_of(sys.executable): sys.executable}
     installed = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     candidates = [str(path) for path in sorted(installed.glob("3.*/bin/python"))]
-    candidates += [path for n in range(8, 16) if (path := shutil.which(f"python3.{n}"))]
+    names = [f"python3.{n}{suffix}" for n in range(8, 16) for suffix in ("", "t")]
+    candidates += [path for name in names if (path := shutil.which(name))]
     for candidate in candidates:
         version = _version_of(candidate)
-        if version is not None and version >= OLDEST:
+        if version >= OLDEST:
             found.setdefault(version, candidate)
-    return {f"{major}.{minor}": path for (major, minor), path in sorted(found.items())}
+    rows = sorted(found.items())
+    return {f"{major}.{minor}{'t' * free}": path for (major, minor, free), path in rows}
 
 
-def _version_of(python: str) -> tuple[int, int] | None:
-    result = subprocess.run(
-        [python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
+def _version_of(python: str) -> tuple[int, int, int]:
+    """Major, minor, and whether it is built without the global lock; zeros of what is no Python."""
+    ask = (
+        "import sys, sysconfig\n"
+        "print(*sys.version_info[:2], sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
     )
+    result = subprocess.run([python, "-c", ask], capture_output=True, text=True)
     if result.returncode != 0:
-        return None
-    major, minor = result.stdout.split()
-    return int(major), int(minor)
+        return 0, 0, 0
+    major, minor, free = map(int, result.stdout.split())
+    return major, minor, free

@@ -20,11 +20,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(name, rows, ids=lambda row: row.version, indirect=True)
 
 
-def _installed(tmp_path: Path, release: Release, *, cards: int = 0) -> Installed:
+def _folder(release: Release) -> Path:
     try:
-        release.installed()
+        return release.installed()
     except NotInstalledError as reason:
         pytest.skip(str(reason))
+
+
+def _installed(tmp_path: Path, release: Release, *, cards: int = 0) -> Installed:
+    _folder(release)
     return Installed(tmp_path, release, cards=cards)
 
 
@@ -41,6 +45,19 @@ def cupy(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
 @pytest.fixture
 def tensorflow(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
     return _installed(tmp_path, request.param, cards=2)
+
+
+@pytest.fixture
+def vllm(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
+    made = _installed(tmp_path, request.param, cards=1)
+    [torch] = [one for one in releases("newest") if one.name == "torch"]
+    made.beside = (_folder(torch),)
+    return made
+
+
+@pytest.fixture
+def ipykernel(tmp_path: Path, request: pytest.FixtureRequest) -> Installed:
+    return _installed(tmp_path, request.param, cards=1)
 
 
 @pytest.fixture

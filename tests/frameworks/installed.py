@@ -21,6 +21,8 @@ class Installed(Shimmed):
     def __init__(self, folder: Path, release: Release, *, cards: int = 0) -> None:
         super().__init__(folder)
         self.release = release
+        self.beside: tuple[Path, ...] = ()
+        """Folders with what the release needs and does not have."""
         self.environment = {"GPUMEM_CONTEXT_RESERVE_BYTES": str(2**30)}
         if cards:
             self.environment |= simulated_cards(folder, cards)
@@ -31,7 +33,8 @@ class Installed(Shimmed):
         return int(major), int(minor)
 
     def variables(self, path: str) -> Mapping[str, str]:
-        return super().variables(f"{path}:{self.release.folder}")
+        folders = (path, self.release.folder, *self.beside)
+        return super().variables(":".join(map(str, folders)))
 
     def process(self, program: str, *, shim: bool = True) -> subprocess.CompletedProcess[str]:
         path = f"{self.shim}:{self.library}" if shim else str(self.library)

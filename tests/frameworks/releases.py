@@ -45,6 +45,7 @@ class Release:
     """Oldest and newest Python that it has wheels for."""
     requirements: tuple[str, ...]
     unused: tuple[str, ...]
+    in_newest: bool = True
 
     @property
     def title(self) -> str:
@@ -145,10 +146,12 @@ def releases(which: str) -> list[Release]:
             (row["python"][0], row["python"][1]),
             tuple(row["requirements"]),
             tuple(row["unused"]),
+            row.get("newest", True),
         )
         for row in tomllib.loads(PINS.read_text())["release"]
     ]
-    return rows if which == "all" else list({row.name: row for row in rows}.values())
+    newest = {row.name: row for row in rows if row.in_newest}
+    return rows if which == "all" else list(newest.values())
 
 
 def main() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -114,21 +113,3 @@ def test_the_allocator_takes_what_policies_may_set_and_no_newer_key(torch: Insta
     answers = surveyed(torch.release, shim=False)[0]["settings"]
     wrong = {text: answers[text] for text in settings if (answers[text] is None) != settings[text]}
     assert wrong == {}
-
-
-def test_forked_workers_of_a_data_loader_work(torch: Installed) -> None:
-    torch.module(
-        "numbers_to_load",
-        "import torch\n"
-        "class Numbers(torch.utils.data.Dataset):\n"
-        "    def __len__(self): return 32\n"
-        "    def __getitem__(self, n): return torch.full((4,), float(n))\n",
-    )
-    total = torch.run(
-        "import json, torch, numbers_to_load\n"
-        "loader = torch.utils.data.DataLoader(\n"
-        "    numbers_to_load.Numbers(), batch_size=8, num_workers=2)\n"
-        "print(json.dumps(sum(batch.sum().item() for batch in loader)))"
-    )
-    assert total == 4.0 * sum(range(32))
-    assert json.loads(torch.states()[0].read_text())["frameworks"][0]["notCapped"] == "NotStarted"

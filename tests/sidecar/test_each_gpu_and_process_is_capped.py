@@ -99,7 +99,7 @@ class TestForks:
         assert framework(told)["caps"] == []
         assert (framework(told)["notCapped"], told["gpus"]) == ("NotStarted", [])
 
-    @pytest.mark.parametrize("method", ["spawn", "fork"])
+    @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
     def test_workers_of_multiprocessing_end_as_without_the_shim(
         self, container: GpuContainer, method: str
     ) -> None:
