@@ -15,7 +15,10 @@ COMBINATIONS = [
     for certificates, claims, place in itertools.product(
         [{}, {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}],
         ["Warn", "Refuse"],
-        [{}, {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}}],
+        [
+            {"scaling": {"targets": [{"group": "engines.example", "resource": "engines"}]}},
+            {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}},
+        ],
     )
 ]
 ROLES = ("Role", "ClusterRole")
@@ -114,6 +117,30 @@ def test_tokens_are_made_for_one_account_only() -> None:
     (proxy,) = [rule for rule in rules if "services/proxy" in rule["resources"]]
     assert proxy["resourceNames"] == ["https:gpu-memory-operator-report:reports"]
     assert proxy["verbs"] == ["get"]
+
+
+def _scales(values: dict[str, Any]) -> dict[str, set[str]]:
+    """Rights on scale subresources, as verbs by group and resource."""
+    rules = [rule for role in of_kind(render(values), "ClusterRole") for rule in role["rules"]]
+    return {
+        f"{group}/{resource}": set(rule["verbs"])
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        if resource.endswith("/scale")
+    }
+
+
+def test_the_controller_scales_two_kinds_and_those_that_a_value_names() -> None:
+    verbs = {"get", "patch"}
+    two = {"apps/deployments/scale": verbs, "apps/statefulsets/scale": verbs}
+    assert _scales({}) == two
+    engines = {"group": "engines.example", "resource": "engines"}
+    more = {"engines.example/engines/scale": verbs}
+    assert _scales({"scaling": {"targets": [engines]}}) == two | more
+    rules = [rule for role in of_kind(render(), "ClusterRole") for rule in role["rules"]]
+    whole = {"deployments", "statefulsets", "replicasets"}
+    assert not [rule for rule in rules if whole & set(rule["resources"])], "not the workload itself"
 
 
 @pytest.mark.parametrize("values", COMBINATIONS, ids=str)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
+import pytest
 
 from controllers.recording import Leads
 from controllers.stored import Raw, managed_pod, policy, sealed, tenant
@@ -226,6 +227,27 @@ async def test_room_that_is_reserved_is_not_given_away() -> None:
     await stage.look()
     assert stage.cluster.replicas == {"serve": 2}
     assert "has 7Gi left" in stage.told()[0]["message"]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        {"kind": "Deployment", "name": "../../other/deployments/serve"},
+        {"kind": "Deployment", "name": "serve?x="},
+        {"kind": "Deployment", "name": ".."},
+        {"apiVersion": "apps/v1/namespaces/other", "kind": "Deployment", "name": "serve"},
+    ],
+    ids=lambda reference: f"{reference.get('apiVersion', 'apps/v1')} {reference['name']}",
+)
+async def test_a_reference_never_leads_into_another_namespace(reference: Raw) -> None:
+    stage = Stage(serve=[10, 10])
+    raw = scaling_policy([{"targetRef": reference, "maxReplicas": 20}])
+    raw["metadata"]["resourceVersion"] = "2"
+    stage.cache.policies.see(raw)
+    done = await stage.look()
+    assert [what for what, _ in done] == ["status", "Warning"]
+    assert stage.told()[0]["reason"] == "TargetNotFound"
+    assert "Nothing can be called" in stage.told()[0]["message"]
 
 
 async def test_an_entry_that_goes_away_leaves_nothing_behind() -> None:

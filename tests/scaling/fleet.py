@@ -21,6 +21,8 @@ class Fleet(Cast):
     """What all pods hold together; a pod holds at most its limit."""
     silent = False
     """Whether no sidecar reports."""
+    address = ""
+    """Of all its pods."""
 
     def begin(self, *, quota: Raw | None = None, mode: str = "Active", **fields: Any) -> None:
         labels = {"team": self.namespace}
@@ -110,7 +112,9 @@ class Fleet(Cast):
     def _report(self, pod: Raw, gib: float) -> None:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         if pod["status"].get("phase") != "Running":
-            status = {"phase": "Running", "containerStatuses": [running("main", name)]}
+            status: Raw = {"phase": "Running", "containerStatuses": [running("main", name)]}
+            if self.address:
+                status |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
             patch = json.dumps({"status": status})
             self.kubectl("patch", "pod", name, "--subresource=status", "-p", patch)
         if self.silent:

@@ -1,5 +1,6 @@
 """The scale subresource of a workload: read, and written with a check of what was read."""
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from gpumem_operator.scaling import reasons
 from gpumem_operator.scaling.facts import Hold
 from gpumem_operator.scaling.selector_text import parse_selector
 
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_API_VERSION: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+")
 _FORBIDDEN: Final = 403
 _TEST_FAILED: Final = 422
 
@@ -40,6 +43,10 @@ async def read_scale(
 ) -> Scale:
     """Raises NoScale, whatever is the matter with the target or the answer."""
     title = f"{target.kind} {namespace}/{target.name}"
+    if not _NAME.fullmatch(target.name) or not _API_VERSION.fullmatch(target.api_version):
+        # They become parts of a path, which must not lead into another namespace.
+        text = f"Nothing can be called {title} in {target.api_version}: correct targetRef."
+        raise NoScale(Hold(reasons.TARGET_NOT_FOUND, text))
     try:
         resource = await discovery.scalable(target.api_version, target.kind)
         path = resource.path(target.name, namespace=namespace, subresource="scale")

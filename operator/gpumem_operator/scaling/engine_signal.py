@@ -27,5 +27,9 @@ def by_signal(pods: Sequence[TargetPod], metric: str, target_value: str) -> Read
     if not known:
         return Reading(loads, f"tell no {metric}")
     average = float(sum(known) / len(known))
-    told = f"tell {metric} {average:.4g} on average of {len(known)}, and {target_value} is wanted"
+    # Two decimals: a status is written whenever its text changes.
+    told = (
+        f"tell {metric} {round(average, 2):g} on average of {len(known)}, and {target_value} is"
+        " wanted"
+    )
     return Reading(loads, told)
