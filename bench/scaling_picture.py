@@ -89,4 +89,4 @@ def _legend(entries: Sequence[tuple[str, str]]) -> Iterable[str]:
             f'<rect x="{x}" y="4" width="12" height="8" fill="{colour}"/>'
             f'<text x="{x + 16}" y="12">{text}</text>'
         )
-        x += 34 + 6 * len(text)
+        x += 30 + 11 * len(text) // 2
