@@ -10,15 +10,16 @@ import yaml
 
 from chart_rendering import Object, of_kind, render, rendered_text
 
+_PLACES: list[dict[str, Any]] = [
+    {"scaling": {"targets": [{"group": "engines.example", "resource": "engines"}]}},
+    {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}},
+]
 COMBINATIONS = [
     {"certificates": certificates, "resourceClaims": claims, **place}
     for certificates, claims, place in itertools.product(
         [{}, {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}],
         ["Warn", "Refuse"],
-        [
-            {"scaling": {"targets": [{"group": "engines.example", "resource": "engines"}]}},
-            {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}},
-        ],
+        _PLACES,
     )
 ]
 ROLES = ("Role", "ClusterRole")
