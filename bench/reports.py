@@ -214,6 +214,7 @@ def _report(pod: Pod, number: int) -> bytes:
         "sender": "Sidecar",
         "senderStart": "bench",
         "sequence": number,
+        "ageMilliseconds": 20,
         "kind": "Full",
         "driverVersion": "580.159.04",
         "gpus": [card],

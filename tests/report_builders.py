@@ -77,6 +77,8 @@ def raw_report(
     sequence: int = 1,
     start: str = "first",
     kind: str = "Full",
+    age_milliseconds: int = 0,
+    left_out: int = 0,
 ) -> Raw:
     """A report as it is sent; `given` has GPUs by the uid of a `measured` pod and container."""
     return {
@@ -84,10 +86,12 @@ def raw_report(
         "sender": "NodeAgent" if agent else "Sidecar",
         "senderStart": start,
         "sequence": sequence,
+        "ageMilliseconds": age_milliseconds,
         "kind": kind,
         "unknown": unknown,
         "gpus": [gpu()] if gpus is None else list(gpus),
         "processes": list(processes),
+        "processesLeftOut": left_out,
         "assignments": [
             {
                 "podNamespace": NAMESPACE,

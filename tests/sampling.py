@@ -106,7 +106,7 @@ def main(options: Any) -> None:
     )
     for number, line in enumerate(sys.stdin):
         passed[0] += json.loads(line)["advance"]
-        message = full(Header(options["sender"], "test", number), sampler.sample())
+        message = full(Header(options["sender"], "test", number, 0), sampler.sample())
         known = {"outdated": door.outdated, "ignored": sampler.ignored_files}
         print(encode(message | known).decode(), flush=True)
 

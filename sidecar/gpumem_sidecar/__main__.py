@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from gpumem_sidecar import settings as read_settings
@@ -63,7 +64,7 @@ def _reporter(settings: Settings, rhythm: Rhythm) -> Reporter:
 
 
 def _run(settings: Settings, rhythm: Rhythm, pulse: Pulse, reporter: Reporter | None) -> None:
-    take = reporter.take if reporter else lambda _: None
+    take = reporter.take if reporter else lambda _, __: None
     measuring = Measuring(settings)
     if reporter:
         threading.Thread(target=reporter.run, daemon=True, name="reporter").start()
@@ -77,8 +78,10 @@ def _run(settings: Settings, rhythm: Rhythm, pulse: Pulse, reporter: Reporter | 
 
 
 def _print_one(settings: Settings) -> int:
-    picture = Measuring(settings).sampler.sample()
-    header = Header("NodeAgent" if settings.agent else "Sidecar", new_start(), 0)
+    measuring, began = Measuring(settings), time.monotonic()
+    picture = measuring.sampler.sample()
+    age = round((time.monotonic() - began) * 1000)
+    header = Header("NodeAgent" if settings.agent else "Sidecar", new_start(), 0, age)
     print(encode(full(header, picture)).decode())
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from gpumem_sidecar.cgroup_tree import CgroupTree
@@ -77,18 +78,20 @@ def turn(
     measuring: Measuring,
     rhythm: Rhythm,
     pulse: Pulse,
-    take: Callable[[Picture], None],
+    take: Callable[[Picture, float], None],
     say: Callable[[str], None],
 ) -> None:
     """Sample until the end."""
     while True:
+        # Before the first question: an answer tells of a moment after it.
+        began = time.monotonic()
         picture = measuring.sampler.sample()
         if measuring.sampler.answered:
             pulse.beat()
         if measuring.outdated:
             pulse.outdated()
         say(_state(picture, measuring.sampler))
-        take(picture)
+        take(picture, began)
         if not rhythm.rest():
             return
 

@@ -1,9 +1,12 @@
 """Which report is to be sent when. Pure: the clock is an argument.
 
 A picture is sent in full when it differs from what the leader has, and 30 s after the last report
-in any case, as one line where nothing changed. While a container is over its limit or an order is
+in any case, as one line where nothing changed. Every report says how old its picture is: where no
+new one is taken any more, the leader sees it. While a container is over its limit or an order is
 open, every picture is sent. After anything that went wrong the leader's picture is not known, and
 the next report is a full one.
+
+What is too large for one report is left out and marked, and 30 s later the whole is tried again.
 """
 
 from __future__ import annotations
@@ -12,16 +15,20 @@ from gpumem_sidecar.answer import Answer, is_over
 from gpumem_sidecar.attribution import Sender
 from gpumem_sidecar.picture import Picture
 from gpumem_sidecar.report import (
+    WHOLE,
     Acknowledgement,
     Header,
     differs,
     encode,
     full,
+    less,
     unchanged,
-    without_claims,
 )
 
 HEARTBEAT_SECONDS = 30.0
+RENEWAL_SECONDS = 45.0
+"""So old the leader's picture may become while there is a newer one, if only of the same; the
+leader takes one of more than 90 s for unknown."""
 URGENT_SECONDS = 0.5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -39,17 +46,24 @@ class Outbox:
         self._sender_start = sender_start
         self._sequence = 0
         self._picture: Picture | None = None
+        self._sampled = 0.0
+        """When it was taken."""
         self._sent: Picture | None = None
         """What is under way."""
+        self._sent_sampled = 0.0
         self._known: Picture | None = None
         """What the leader has; None where that is not certain."""
+        self._known_sampled = 0.0
+        self._room = WHOLE
+        """What the leader has of a picture, or is to get of it."""
+        self._whole_at = 0.0
+        """When the whole is tried again, where there is no room for it."""
         self._answer = Answer()
         self._due: list[Acknowledgement] = []
         self._acknowledging: list[Acknowledgement] = []
         self._last_report = -HEARTBEAT_SECONDS
         self._not_before = 0.0
         self._failures = 0
-        self._compact = False
 
     @property
     def urgent(self) -> bool:
@@ -57,9 +71,9 @@ class Outbox:
         is_over_limit = self._picture is not None and is_over(self._picture, self._answer.limits)
         return is_over_limit or bool(self._answer.orders)
 
-    def take(self, picture: Picture) -> None:
-        """The newest picture."""
-        self._picture = picture
+    def take(self, picture: Picture, sampled: float) -> None:
+        """The newest picture, and when it was begun."""
+        self._picture, self._sampled = picture, sampled
 
     def due_at(self) -> float | None:
         """When the next report is due, if no other picture comes; None before the first one."""
@@ -67,7 +81,12 @@ class Outbox:
             return None
         if self._is_news(self._picture):
             return self._not_before
-        return max(self._not_before, self._last_report + HEARTBEAT_SECONDS)
+        due = self._last_report + HEARTBEAT_SECONDS
+        if self._sampled > self._known_sampled:
+            due = min(due, self._known_sampled + RENEWAL_SECONDS)
+        if self._room != WHOLE:
+            due = min(due, self._whole_at)
+        return max(self._not_before, due)
 
     def next_message(self, now: float) -> bytes | None:
         """The report to send now, or None. Every message has a number of its own, also where the
@@ -76,17 +95,19 @@ class Outbox:
         if self._picture is None or due is None or now < due:
             return None
         self._sequence += 1
-        header = Header(self._sender, self._sender_start, self._sequence)
+        age = max(0, round((now - self._sampled) * 1000))
+        header = Header(self._sender, self._sender_start, self._sequence, age)
         self._acknowledging = self._due[:LONGEST_ACKNOWLEDGED]
-        self._sent = self._picture
-        if self._picture == self._known:
+        self._sent, self._sent_sampled = self._picture, self._sampled
+        if self._picture == self._known and self._room == WHOLE:
             return encode(unchanged(header, self._picture, self._acknowledging))
-        picture = without_claims(self._picture) if self._compact else self._picture
-        return encode(full(header, picture, self._acknowledging))
+        if now >= self._whole_at:
+            self._room = WHOLE
+        return encode(full(header, self._picture, self._acknowledging, room=self._room))
 
     def accepted(self, answer: Answer, now: float) -> None:
         """The leader took the report."""
-        self._known = None if answer.full else self._sent
+        self._known, self._known_sampled = (None if answer.full else self._sent), self._sent_sampled
         self._due = self._due[len(self._acknowledging) :]
         self._answer = answer
         self._due += [Acknowledgement(order.id, UNSUPPORTED) for order in answer.orders]
@@ -103,10 +124,14 @@ class Outbox:
         self._not_before = now + (pause or longest / 2) + jitter * longest / 2
 
     def too_large(self, now: float) -> None:
-        """The report was refused for its size: at once without claims; then there is no help."""
+        """The report was refused for its size: at once with less in it, and where that is not
+        possible, later."""
         self._known = None
-        self._not_before = now + (REFUSED_SECONDS if self._compact else 0)
-        self._compact = True
+        if self._room == WHOLE:
+            self._whole_at = now + HEARTBEAT_SECONDS
+        smaller = less(self._room, self._sent) if self._sent is not None else None
+        self._room = smaller or WHOLE
+        self._not_before = now + (0 if smaller else REFUSED_SECONDS)
 
     def out_of_order(self, sender_start: str, now: float, jitter: float) -> None:
         """The leader has something newer of this sender than the report: begin anew."""

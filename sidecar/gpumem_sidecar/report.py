@@ -35,22 +35,49 @@ class Header(NamedTuple):
     sender: Sender
     sender_start: str
     sequence: int
+    age_milliseconds: int
+    """Since the picture was taken. A duration, because clocks of two machines may differ."""
+
+
+class Room(NamedTuple):
+    """How much of a picture goes into one report."""
+
+    claims: bool = True
+    """Whether what shims say is in it."""
+    processes: int = MOST_PROCESSES
+
+
+WHOLE = Room()
 
 
 def full(
-    header: Header, picture: Picture, acknowledgements: Sequence[Acknowledgement] = ()
+    header: Header,
+    picture: Picture,
+    acknowledgements: Sequence[Acknowledgement] = (),
+    *,
+    room: Room = WHOLE,
 ) -> dict[str, Any]:
-    """The whole picture. What is more than the format takes is left out, and that is said."""
-    processes = sorted(picture.processes, key=_largest_first)[:MOST_PROCESSES]
-    cut = len(processes) < len(picture.processes) or len(picture.gpus) > MOST_GPUS
+    """The whole picture. What there is no room for is left out, and that is said."""
+    processes = sorted(picture.processes, key=_largest_first)[: min(room.processes, MOST_PROCESSES)]
+    cut = len(picture.gpus) > MOST_GPUS
     return _message(header, "Full", acknowledgements) | {
         "driverVersion": picture.driver_version,
         "unknown": "NotAvailable" if cut and picture.unknown is None else picture.unknown,
         "driverLimits": picture.driver_limits,
         "gpus": [_gpu(gpu) for gpu in picture.gpus[:MOST_GPUS]],
-        "processes": [_process(process) for process in processes],
+        "processes": [_process(process, claims=room.claims) for process in processes],
+        "processesLeftOut": len(picture.processes) - len(processes),
         "assignments": _assignments(picture),
     }
+
+
+def less(room: Room, picture: Picture) -> Room | None:
+    """The next smaller room: without claims, then for half of the processes and half again; None
+    where nothing is left that could be left out."""
+    if room.claims and any(process.shim for process in picture.processes):
+        return Room(claims=False)
+    half = min(room.processes, len(picture.processes)) // 2
+    return Room(claims=False, processes=half) if picture.processes and room.processes else None
 
 
 def unchanged(
@@ -65,13 +92,6 @@ def unchanged(
 
 def encode(message: dict[str, Any]) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode()
-
-
-def without_claims(picture: Picture) -> Picture:
-    """The same numbers in fewer bytes: without what shims say about versions and caps."""
-    return picture._replace(
-        processes=tuple(process._replace(shim=None) for process in picture.processes)
-    )
 
 
 def differs(before: Picture, now: Picture) -> bool:
@@ -123,6 +143,7 @@ def _message(
         "sender": header.sender,
         "senderStart": header.sender_start,
         "sequence": header.sequence,
+        "ageMilliseconds": header.age_milliseconds,
         "kind": kind,
         "acknowledgements": [one._asdict() for one in acknowledgements],
     }
@@ -141,7 +162,7 @@ def _gpu(gpu: Gpu) -> dict[str, Any]:
     }
 
 
-def _process(process: Process) -> dict[str, Any]:
+def _process(process: Process, *, claims: bool) -> dict[str, Any]:
     return {
         "pid": process.pid,
         "startTime": process.start_time,
@@ -155,7 +176,8 @@ def _process(process: Process) -> dict[str, Any]:
         "mps": process.mps,
         "mpsLimitBytes": process.mps_limit_bytes,
         "driverLimitBytes": process.driver_limit_bytes,
-        "shim": None if process.shim is None else _shim(process.shim),
+        "shim": _shim(process.shim) if process.shim and claims else None,
+        "shimLeftOut": process.shim is not None and not claims,
     }
 
 

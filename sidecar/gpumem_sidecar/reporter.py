@@ -57,9 +57,10 @@ class Reporter:
         self._changed = threading.Condition()
         self._ended = False
 
-    def take(self, picture: Picture) -> None:
+    def take(self, picture: Picture, sampled: float) -> None:
+        """`sampled`: when it was begun, on the clock of this reporter."""
         with self._changed:
-            self._outbox.take(picture)
+            self._outbox.take(picture, sampled)
             self._set_urgent(self._outbox.urgent)
             self._changed.notify()
 

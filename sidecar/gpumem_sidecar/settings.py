@@ -20,6 +20,8 @@ POD_RESOURCES_ENV = "GPUMEM_POD_RESOURCES"
 
 DEFAULT_HEALTH_PORT = 9433
 DEFAULT_INTERVAL_SECONDS = 5.0
+MOST_INTERVAL_SECONDS = 60.0
+"""The leader takes numbers of more than 90 s for unknown."""
 DEFAULT_TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 DEFAULT_RUN_PATH = "/run/gpumem"
 DEFAULT_PODS_PATH = "/var/lib/kubelet/pods"
@@ -85,6 +87,9 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not 0.1 <= seconds <= 3600:
-        raise ValueError(f"{INTERVAL_ENV} is {text!r}, and 0.1 to 3600 seconds are needed")
-    return seconds
+    if not seconds >= 0.1:  # nor is NaN
+        raise ValueError(
+            f"{INTERVAL_ENV} is {text!r}, and 0.1 to {MOST_INTERVAL_SECONDS:.0f} seconds are needed"
+        )
+    # Pods that were admitted when more was allowed shall not fail for it.
+    return min(seconds, MOST_INTERVAL_SECONDS)

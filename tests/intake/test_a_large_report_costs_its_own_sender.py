@@ -10,9 +10,10 @@ import pytest
 
 from gpumem_operator.intake import bodies
 from gpumem_operator.intake.server import LARGEST_OF_SIDECAR
+from gpumem_operator.kube.api import Object
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Report
-from intake.endpoint import AGENT, FULL, Clock, send, serving, token
+from intake.endpoint import AGENT, FULL, Clock, Reviewer, send, serving, token
 from report_builders import Raw, process, raw_report
 
 
@@ -107,3 +108,17 @@ async def test_an_agent_may_send_as_much_as_a_node_has() -> None:
     async with serving() as (client, _):
         of_agent = token("agent-1", user=AGENT)
         assert (await send(client, body, with_token=of_agent))[0] == 200
+
+
+async def test_the_time_that_a_report_waits_here_makes_its_picture_older() -> None:
+    clock = Clock()
+
+    class Slow(Reviewer):
+        async def create(self, path: str, body: Object, *, seconds: float = 0) -> Object:
+            clock.now += 4
+            return await super().create(path, body, seconds=seconds)
+
+    async with serving(Slow(), clock) as (client, store):
+        await send(client, encoded(raw_report(process(), age_milliseconds=2500)))
+    [picture] = store.pictures().values()
+    assert clock.now - picture.sampled == 6.5

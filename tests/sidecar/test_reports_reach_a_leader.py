@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,9 @@ class Sending:
         self.thread = threading.Thread(target=self.reporter.run)
         self.thread.start()
 
+    def take(self, picture: Picture) -> None:
+        self.reporter.take(picture, time.monotonic())
+
     def end(self) -> None:
         self.reporter.end()
         self.thread.join(timeout=PATIENCE_SECONDS)
@@ -65,7 +69,7 @@ def sending(leader: Leader, authority: Authority, tmp_path: Path) -> Iterator[Se
 
 def test_reports_come_in_order_over_one_connection(leader: Leader, sending: Sending) -> None:
     for number in range(1, 4):
-        sending.reporter.take(PICTURES[number])
+        sending.take(PICTURES[number])
         leader.wait_for(number)
     assert [said.report["sequence"] for said in leader.said] == [1, 2, 3]
     assert len({said.connection for said in leader.said}) == 1
@@ -75,10 +79,10 @@ def test_reports_come_in_order_over_one_connection(leader: Leader, sending: Send
 
 
 def test_the_token_is_read_anew_for_every_report(leader: Leader, sending: Sending) -> None:
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     leader.wait_for(1)
     sending.token.write_text("second\n")
-    sending.reporter.take(PICTURES[2])
+    sending.take(PICTURES[2])
     assert leader.wait_for(2)[1].headers["Authorization"] == "Bearer second"
 
 
@@ -87,7 +91,7 @@ def test_a_token_that_is_refused_is_tried_again_with_the_new_one(
 ) -> None:
     rotate = Reply(401, {"error": "expired"}, after=lambda: sending.token.write_text("second"))
     leader.replies = [rotate]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     said = leader.wait_for(2)
     assert [one.headers["Authorization"] for one in said] == ["Bearer first", "Bearer second"]
     assert any('401: {"error": "expired"}' in text for text in sending.said)
@@ -95,7 +99,7 @@ def test_a_token_that_is_refused_is_tried_again_with_the_new_one(
 
 def test_a_leader_that_asks_for_it_gets_the_whole_picture(leader: Leader, sending: Sending) -> None:
     leader.replies = [answer(next="Full")]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     said = leader.wait_for(2)
     assert [one.report["kind"] for one in said] == ["Full", "Full"]
     assert said[1].report["driverVersion"] == "580.1"
@@ -104,10 +108,10 @@ def test_a_leader_that_asks_for_it_gets_the_whole_picture(leader: Leader, sendin
 def test_a_slow_leader_holds_up_nobody_who_measures(leader: Leader, sending: Sending) -> None:
     release = threading.Event()
     leader.replies = [Reply(after=release.wait)]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     leader.wait_for(1)
     for number in range(2, 50):
-        sending.reporter.take(PICTURES[number])
+        sending.take(PICTURES[number])
     release.set()
     assert leader.wait_for(2)[1].report["driverVersion"] == "580.49", "the newest, and no other"
 
@@ -115,10 +119,10 @@ def test_a_slow_leader_holds_up_nobody_who_measures(leader: Leader, sending: Sen
 def test_a_restarted_leader_gets_the_whole_picture(
     tmp_path: Path, authority: Authority, leader: Leader, sending: Sending
 ) -> None:
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     leader.wait_for(1)
     leader.end()
-    sending.reporter.take(PICTURES[2])
+    sending.take(PICTURES[2])
     eventually(lambda: any("no report arrives" in text for text in sending.said))
     with leading(tmp_path, authority, port=leader.port) as restarted:
         [said, *_] = restarted.wait_for(1)
@@ -128,9 +132,9 @@ def test_a_restarted_leader_gets_the_whole_picture(
 
 def test_an_idle_connection_that_was_closed_is_no_failure(leader: Leader, sending: Sending) -> None:
     leader.replies = [Reply(headers={"Connection": "close"}), Reply()]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     leader.wait_for(1)
-    sending.reporter.take(PICTURES[2])
+    sending.take(PICTURES[2])
     leader.wait_for(2)
     eventually(lambda: len(sending.said) == 2)
     assert sending.said == ["reports arrive", "reports arrive"]
@@ -138,7 +142,7 @@ def test_an_idle_connection_that_was_closed_is_no_failure(leader: Leader, sendin
 
 def test_a_leader_that_is_busy_says_when(leader: Leader, sending: Sending) -> None:
     leader.replies = [Reply(429, {"error": "slower"}, {"Retry-After": "1"}), Reply()]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     first, second = leader.wait_for(2)
     assert second.report["sequence"] == first.report["sequence"] + 1
     assert second.connection != first.connection, "perhaps another leader is found"
@@ -148,7 +152,7 @@ def test_a_report_out_of_order_is_followed_by_a_new_beginning(
     leader: Leader, sending: Sending
 ) -> None:
     leader.replies = [Reply(409, {"error": "not newer"})]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     first, second = leader.wait_for(2)
     assert first.report["senderStart"] == "start-1"
     assert second.report["senderStart"] not in ("", "start-1")
@@ -157,7 +161,7 @@ def test_a_report_out_of_order_is_followed_by_a_new_beginning(
 
 def test_a_report_that_is_too_large_comes_again_at_once(leader: Leader, sending: Sending) -> None:
     leader.replies = [Reply(413, {"error": "more than 262144 bytes"})]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     assert leader.wait_for(2)[1].report["kind"] == "Full"
 
 
@@ -176,21 +180,21 @@ def test_a_broken_answer_is_followed_by_another_try(
     leader: Leader, sending: Sending, reply: Reply
 ) -> None:
     leader.replies = [reply]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     assert leader.wait_for(2)[1].report["kind"] == "Full"
 
 
 def test_what_a_newer_leader_adds_is_no_error(leader: Leader, sending: Sending) -> None:
     limit = {"podUid": "uid", "container": "main", "limitBytes": 5, "more": 1}
     leader.replies = [answer(next="Any", limits=[limit, 7], orders=[{"id": 7}], more={})]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     leader.wait_for(1)
     eventually(lambda: sending.said == ["reports arrive"])
 
 
 def test_an_open_order_is_urgent_and_acknowledged(leader: Leader, sending: Sending) -> None:
     leader.replies = [answer(orders=[{"id": "a-1", "action": "Kill", "podUid": "uid"}])]
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     acknowledged = leader.wait_for(2)[1].report["acknowledgements"]
     assert acknowledged == [{"id": "a-1", "result": "Unsupported", "bytes": None}]
     eventually(lambda: sending.urgent[-1] is False)
@@ -201,7 +205,7 @@ def test_a_server_with_another_authority_s_certificate_hears_nothing(
     tmp_path: Path, leader: Leader
 ) -> None:
     sending = Sending(leader.url, Authority(), tmp_path / "token")
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     eventually(lambda: any("CERTIFICATE_VERIFY_FAILED" in text for text in sending.said))
     sending.end()
     assert leader.said == []
@@ -209,7 +213,7 @@ def test_a_server_with_another_authority_s_certificate_hears_nothing(
 
 def test_without_a_token_nothing_is_sent(leader: Leader, sending: Sending) -> None:
     sending.token.unlink()
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     eventually(lambda: any("FileNotFoundError" in text for text in sending.said))
     sending.token.write_text("second")
     assert leader.wait_for(1)[0].headers["Authorization"] == "Bearer second"
@@ -220,7 +224,7 @@ def test_what_is_no_token_is_not_sent_and_not_printed(
     leader: Leader, sending: Sending, content: str
 ) -> None:
     sending.token.write_text(content)
-    sending.reporter.take(PICTURES[1])
+    sending.take(PICTURES[1])
     eventually(lambda: sending.said != [])
     assert sending.said[0] == f"no report arrives: OSError: {sending.token} holds no token"
     sending.token.write_text("second")

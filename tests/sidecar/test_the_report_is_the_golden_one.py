@@ -11,14 +11,14 @@ from gpumem_sidecar.report import (
     MOST_PROCESSES,
     Acknowledgement,
     Header,
+    Room,
     encode,
     full,
     unchanged,
-    without_claims,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "report.json"
-HEADER = Header("NodeAgent", "0d6f6c9a-6a30-4b44-9a53-0f4c3f4b7e11", 17)
+HEADER = Header("NodeAgent", "0d6f6c9a-6a30-4b44-9a53-0f4c3f4b7e11", 17, 1250)
 FIRST, SECOND = (f"GPU-11111111-0000-0000-0000-00000000000{n}" for n in (1, 2))
 POD = "5f0c8f3e-1111-4222-8333-444455556666"
 HELD = 7522484224
@@ -84,12 +84,13 @@ def test_more_processes_than_the_format_takes_are_cut_and_that_is_said() -> None
     many = [Process(pid + 1, FIRST, bytes=pid + 1) for pid in range(MOST_PROCESSES + 1)]
     picture = PICTURE._replace(processes=(*many, Process(1, FIRST, unknown="NotAvailable")))
     report = Report.model_validate_json(encode(full(HEADER, picture)))
-    assert report.unknown == "NotAvailable"
+    assert report.processes_left_out == 2
     assert len(report.processes) == MOST_PROCESSES
     assert report.processes[0].unknown == "NotAvailable", "the unknown ones are not left out"
 
 
-def test_a_report_without_claims_keeps_every_number() -> None:
-    short = Report.model_validate_json(encode(full(HEADER, without_claims(PICTURE))))
-    assert [process.shim for process in short.processes] == [None, None]
+def test_a_report_without_claims_keeps_every_number_and_says_where_there_was_one() -> None:
+    short = Report.model_validate_json(encode(full(HEADER, PICTURE, room=Room(claims=False))))
+    claims = {process.pid: (process.shim, process.shim_left_out) for process in short.processes}
+    assert claims == {3311: (None, True), 3312: (None, False)}
     assert {process.bytes for process in short.processes} == {HELD, None}

@@ -256,7 +256,7 @@ def test_whatever_a_file_says_becomes_a_claim_that_the_format_takes(
     except ValueError:
         return
     process = Process(1, "GPU-1", bytes=1, shim=state.shim)
-    message = encode(full(Header("Sidecar", "first", 1), Picture(processes=(process,))))
+    message = encode(full(Header("Sidecar", "first", 1, 0), Picture(processes=(process,))))
     assert Report.model_validate_json(message).processes[0].shim is not None
     assert all(0 < amount < 2**63 for _, amount in state.measured)
 

@@ -9,8 +9,15 @@ import pytest
 
 from gpumem_operator.reports.report import Report
 from gpumem_sidecar.answer import Answer, Limit, Order
-from gpumem_sidecar.outbox import HEARTBEAT_SECONDS, REFUSED_SECONDS, URGENT_SECONDS, Outbox
+from gpumem_sidecar.outbox import (
+    HEARTBEAT_SECONDS,
+    REFUSED_SECONDS,
+    RENEWAL_SECONDS,
+    URGENT_SECONDS,
+    Outbox,
+)
 from gpumem_sidecar.picture import Framework, Gpu, Picture, Process, Shim
+from gpumem_sidecar.settings import MOST_INTERVAL_SECONDS
 
 GIB = 2**30
 POD = "5f0c8f3e-1111-4222-8333-444455556666"
@@ -46,7 +53,7 @@ class Sender:
     def message(self, new: Picture | None = None, *, after: float = 0.0) -> Any:
         self.now += after
         if new is not None:
-            self.outbox.take(new)
+            self.outbox.take(new, self.now)
         content = self.outbox.next_message(self.now)
         if content is None:
             return None
@@ -103,6 +110,41 @@ def test_what_did_not_change_is_said_every_30_seconds_in_one_line(sender: Sender
         assert (report["kind"], report["sequence"]) == ("Unchanged", sequence)
         assert "processes" not in report
         sender.accepted()
+
+
+def test_every_report_says_how_old_its_picture_is(sender: Sender) -> None:
+    assert sender.message(picture(held=1), after=2)["ageMilliseconds"] == 0
+    sender.outbox.failed(sender.now, 0.0)
+    again = sender.message(after=1.5)
+    assert (again["kind"], again["ageMilliseconds"]) == ("Full", 1500)
+
+
+def test_a_picture_that_no_other_follows_grows_old_although_reports_go_on(sender: Sender) -> None:
+    reports = []
+    for _ in range(4):
+        reports.append(sender.message(after=HEARTBEAT_SECONDS))
+        sender.accepted()
+    assert [report["kind"] for report in reports] == ["Unchanged"] * 4
+    assert [report["ageMilliseconds"] for report in reports] == [30_000, 60_000, 90_000, 120_000]
+
+
+@pytest.mark.parametrize("interval", [1, 5, 14, 15, 29, 31, 44, 46, 59, MOST_INTERVAL_SECONDS])
+def test_while_pictures_are_taken_the_leaders_never_is_as_old_as_one_that_is_stuck(
+    sender: Sender, interval: int
+) -> None:
+    taken = known = sender.now
+    oldest, reports = 0.0, 0
+    for _ in range(600):
+        new = picture() if sender.now + 1 - taken >= interval else None
+        taken = sender.now + 1 if new else taken
+        report = sender.message(new, after=1)
+        oldest = max(oldest, sender.now - known)
+        if report is not None:
+            assert report["kind"] == "Unchanged"
+            sender.accepted()
+            known, reports = sender.now - report["ageMilliseconds"] / 1000, reports + 1
+    assert oldest <= max(interval, RENEWAL_SECONDS) + 1
+    assert reports <= 600 / HEARTBEAT_SECONDS * 2
 
 
 def test_the_leader_gets_the_whole_picture_when_it_asks(sender: Sender) -> None:
@@ -166,11 +208,11 @@ def test_the_processes_of_a_container_add_up_on_each_card_by_itself(sender: Send
     limits = (Limit(POD, "main", 15 * GIB),)
     sender.message(after=30)
     sender.accepted(limits=limits)
-    sender.outbox.take(picture(pids=(7, 8)))
+    sender.outbox.take(picture(pids=(7, 8)), sender.now)
     assert sender.outbox.urgent
     two = picture(pids=(7, 8))
     elsewhere = (two.processes[0], two.processes[1]._replace(gpu="GPU-1"))
-    sender.outbox.take(two._replace(processes=elsewhere))
+    sender.outbox.take(two._replace(processes=elsewhere), sender.now)
     assert not sender.outbox.urgent
 
 
@@ -189,16 +231,63 @@ def test_an_order_is_answered_and_nothing_is_done(sender: Sender, action: str) -
     assert sender.message(picture(held=1), after=1)["acknowledgements"] == []
 
 
-def test_a_report_that_is_too_large_is_sent_without_claims_and_then_rarely(
+def test_claims_that_do_not_fit_are_left_out_and_tried_again_half_a_minute_later(
     sender: Sender,
 ) -> None:
-    assert sender.message(after=HEARTBEAT_SECONDS)
+    assert sender.message(picture(held=1))
     sender.outbox.too_large(sender.now)
-    short = sender.message()
-    assert [process["shim"] for process in short["processes"]] == [None]
-    sender.outbox.too_large(sender.now)
-    assert sender.message(picture(), after=REFUSED_SECONDS - 1) is None
-    assert sender.message(after=1)
+    assert told(sender.message()) == [(None, True)]
+    sender.accepted()
+    assert told(sender.message(picture(held=2), after=5)) == [(None, True)], "news do not wait"
+    sender.accepted()
+    assert sender.message(after=HEARTBEAT_SECONDS - 6) is None
+    again = sender.message(after=1)
+    assert (again["kind"], told(again)) == ("Full", [("torch", False)]), "nothing had changed"
+    sender.accepted()
+    assert sender.message(after=HEARTBEAT_SECONDS)["kind"] == "Unchanged"
+
+
+def test_a_leader_that_never_has_room_gets_what_fits_and_is_asked_every_half_minute(
+    sender: Sender,
+) -> None:
+    sender.message(picture(held=1))
+    for _ in range(3):
+        sender.outbox.too_large(sender.now)
+        assert told(sender.message()) == [(None, True)]
+        sender.accepted()
+        assert told(sender.message(after=HEARTBEAT_SECONDS)) == [("torch", False)]
+
+
+def test_where_leaving_out_claims_is_not_enough_the_smallest_processes_go_by_halves(
+    sender: Sender,
+) -> None:
+    whole = picture(pids=tuple(range(1, 12)))
+    amounts = [GIB * process.pid for process in whole.processes]
+    held = (p._replace(bytes=amount) for p, amount in zip(whole.processes, amounts, strict=True))
+    sent = sender.message(whole._replace(processes=tuple(held)))
+    found = []
+    while sent is not None:
+        processes = [process["pid"] for process in sent["processes"]]
+        found.append((processes, sent["processesLeftOut"]))
+        sender.outbox.too_large(sender.now)
+        sent = sender.message()
+    assert found == [
+        ([11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1], 0),
+        ([11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1], 0),
+        ([11, 10, 9, 8, 7], 6),
+        ([11, 10], 9),
+        ([11], 10),
+        ([], 11),
+    ]
+    assert sender.message(after=REFUSED_SECONDS - 1) is None, "there was nothing left to leave out"
+    assert told(sender.message(after=1))[0] == ("torch", False)
+
+
+def told(report: Any) -> list[tuple[str | None, bool]]:
+    """Of each process its framework, and whether that was left out."""
+    claims = [process["shim"] for process in report["processes"]]
+    names = [claim["frameworks"][0]["name"] if claim else None for claim in claims]
+    return list(zip(names, [p["shimLeftOut"] for p in report["processes"]], strict=True))
 
 
 def test_a_sender_that_is_behind_itself_begins_anew(sender: Sender) -> None:

@@ -23,10 +23,11 @@ from gpumem_operator.reports.attribution import attribute
 from gpumem_operator.reports.cap_hits import CapHits
 from gpumem_operator.reports.counters import ByteSeconds, Entry
 from gpumem_operator.reports.document import usage_document
+from gpumem_operator.reports.freshness import why_stale
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
-from gpumem_operator.reports.store import SILENT_AFTER_SECONDS, Store
+from gpumem_operator.reports.store import Store
 from gpumem_operator.reports.tenant_view import TenantView, tenant_view
 from gpumem_operator.reports.tenants_document import tenants_document
 from gpumem_operator.reports.uses import PodUse
@@ -116,7 +117,7 @@ class UsageBoard:
             for sender, picture in self.store.pictures().items()
             if sender.kind == "NodeAgent"
             and picture.driver_limits is not None
-            and now - picture.heard <= SILENT_AFTER_SECONDS
+            and why_stale(picture, now) is None
         }
 
     def advance(self) -> Snapshot:

@@ -172,6 +172,7 @@ class Intake:
             raise Refusal(503, f"{why}: ask again, another process leads", retry_seconds=1)
 
     async def _report(self, request: web.Request) -> web.Response:
+        began = self._monotonic()
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         identity = await self._identify(request, token if kind == "Bearer" else "")
         key = identity.pod_uid or identity.user
@@ -186,7 +187,7 @@ class Intake:
         try:
             sender = sender_of(identity, report, self._accounts)
             keep = self._measured(sender)
-            whole = self._store.take(sender, report, self._monotonic(), keep=keep)
+            whole = self._store.take(sender, report, began, keep=keep)
         except NotAllowed as error:
             raise Refusal(403, str(error)) from None
         except OutOfSequence as error:

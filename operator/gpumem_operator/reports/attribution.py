@@ -14,15 +14,13 @@ from typing import Final
 
 from gpumem_operator.reports.agent_view import AgentView
 from gpumem_operator.reports.cards import Card, card_of
+from gpumem_operator.reports.freshness import why_stale
 from gpumem_operator.reports.measured import MeasuredPod
 from gpumem_operator.reports.pictures import Amount, Picture, Sender
 from gpumem_operator.reports.reasons import NO_REPORT
 from gpumem_operator.reports.sidecar_view import sidecar_view
-from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 from gpumem_operator.reports.uses import UNNAMED, GpuUse, PodUse, Usage
 
-SILENT: Final = "Silent"
-"""Whoever reported has said nothing for 90 s."""
 _NEVER_NEW: Final[Mapping[str, float]] = MappingProxyType({})
 NOT_MEASURED: Final = "NotMeasured"
 """The pod has no sidecar, and its node no agent."""
@@ -52,34 +50,34 @@ def attribute(
     for (kind, node), picture in pictures.items():
         if kind != "NodeAgent":
             continue
-        if not _fresh(picture, now):
-            cards += (card_of(node, gpu, None, SILENT) for gpu in picture.gpus if not gpu.parent)
+        if (stale := why_stale(picture, now)) is not None:
+            cards += (card_of(node, gpu, None, stale) for gpu in picture.gpus if not gpu.parent)
             continue
         on_node = by_node.get(node, ())
-        newer = {pod.uid for pod in on_node if since.get(pod.uid, picture.heard) > picture.heard}
+        newer = {pod.uid for pod in on_node if since.get(pod.uid, picture.sampled) > picture.sampled}
         view = AgentView(on_node, picture, newer=newer)
         uses = view.uses()
         seen |= uses
         cards += view.cards(node, uses.values())
     return Usage(
         {
-            uid: _use(pod, _choose(pod, seen.get(uid), pictures, now), pictures, by_agent)
+            uid: _use(
+                pod,
+                _choose(pod, seen.get(uid), pictures, now),
+                _why(pod, pictures, now, by_agent=by_agent),
+            )
             for uid, pod in asked.items()
         },
         tuple(sorted(cards, key=lambda card: (card.node, card.uuid))),
     )
 
 
-def _use(
-    pod: MeasuredPod,
-    chosen: PodUse | None,
-    pictures: Mapping[Sender, Picture],
-    by_agent: Collection[str],
-) -> PodUse:
+def _use(pod: MeasuredPod, chosen: PodUse | None, why: str) -> PodUse:
+    """`why`: what is told where nobody's word counts."""
     if not pod.started and (chosen is None or not _shows_anything(chosen)):
         # Kubelet says that no container has started. That is known, and needs no measurement.
         return _without_picture(pod, Amount(0))
-    return chosen or _without_picture(pod, Amount(None, _why(pod, pictures, by_agent)))
+    return chosen or _without_picture(pod, Amount(None, why))
 
 
 def _shows_anything(use: PodUse) -> bool:
@@ -94,20 +92,23 @@ def _choose(
     if agent is not None and agent.total.known:
         return agent
     picture = pictures.get(Sender("Sidecar", pod.uid))
-    if picture is not None and _fresh(picture, now):
+    if picture is not None and why_stale(picture, now) is None:
         sidecar = sidecar_view(pod, picture)
         if sidecar.total.known or agent is None:
             return sidecar
     return agent
 
 
-def _fresh(picture: Picture, now: float) -> bool:
-    return now - picture.heard <= SILENT_AFTER_SECONDS
-
-
-def _why(pod: MeasuredPod, pictures: Mapping[Sender, Picture], by_agent: Collection[str]) -> str:
-    if Sender("Sidecar", pod.uid) in pictures or Sender("NodeAgent", pod.node) in pictures:
-        return SILENT
+def _why(
+    pod: MeasuredPod,
+    pictures: Mapping[Sender, Picture],
+    now: float,
+    *,
+    by_agent: Collection[str],
+) -> str:
+    for sender in (Sender("Sidecar", pod.uid), Sender("NodeAgent", pod.node)):
+        if sender in pictures and (stale := why_stale(pictures[sender], now)) is not None:
+            return stale
     if pod.has_sidecar:
         return NO_REPORT
     return NO_AGENT_ON_NODE if pod.uid in by_agent else NOT_MEASURED

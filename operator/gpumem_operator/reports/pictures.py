@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from gpumem_operator.reports.reasons import REPORT_TOO_LARGE
 from gpumem_operator.reports.report import Gpu, Process, Report, Shim
 
 SenderKind = Literal["NodeAgent", "Sidecar"]
@@ -68,6 +69,8 @@ class ProcessReading:
     mps: bool = False
     claim: Shim | None = None
     """What the process says about its caps; its own word as well."""
+    claim_left_out: bool = False
+    """Whether it says something that did not fit into the report."""
     mps_limit_bytes: int | None = None
     driver_limit_bytes: int | None = None
     """Of the whole container, as read back from the driver."""
@@ -91,6 +94,8 @@ class Picture:
 
     heard: float
     """When it last said that this holds, in the caller's seconds."""
+    sampled: float
+    """When it last looked, in the same seconds: never after `heard`."""
     unknown: str | None
     """Why the picture is not whole."""
     gpus: tuple[GpuReading, ...]
@@ -114,7 +119,8 @@ def picture_of(report: Report, sender: Sender, now: float) -> Picture:
     ]
     return Picture(
         heard=now,
-        unknown=report.unknown,
+        sampled=sampled_at(report, now),
+        unknown=REPORT_TOO_LARGE if report.processes_left_out else report.unknown,
         gpus=tuple(map(_gpu, report.gpus)),
         processes=tuple(_best(processes).values()),
         assignments={
@@ -125,6 +131,11 @@ def picture_of(report: Report, sender: Sender, now: float) -> Picture:
         },
         driver_limits=None if report.driver_limits is None else report.driver_limits == "Supported",
     )
+
+
+def sampled_at(report: Report, now: float) -> float:
+    """When the picture of a report that arrived at `now` was begun, in the same seconds."""
+    return now - report.age_milliseconds / 1000
 
 
 def _gpu(gpu: Gpu) -> GpuReading:
@@ -154,6 +165,7 @@ def _best(processes: list[Process]) -> dict[tuple[int, str], ProcessReading]:
             start_time=process.start_time,
             mps=process.mps,
             claim=process.shim,
+            claim_left_out=process.shim_left_out,
             mps_limit_bytes=process.mps_limit_bytes,
             driver_limit_bytes=process.driver_limit_bytes,
         )

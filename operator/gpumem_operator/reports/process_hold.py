@@ -15,6 +15,7 @@ from gpumem_operator.reports.reasons import (
     NOT_CAPPED,
     ONLY_CLAIMED,
     OVER_LIMIT,
+    REPORT_TOO_LARGE,
 )
 from gpumem_operator.reports.report import Framework, Shim
 
@@ -50,6 +51,8 @@ def hold_of(process: ProcessReading) -> ProcessHold:
         return ProcessHold(process, Enforcer("Unknown", process.amount.unknown, _named(process)))
     if process.mps and process.mps_limit_bytes is not None:
         return _checked(ProcessHold(process, MPS, process.mps_limit_bytes, 0))
+    if process.claim_left_out:
+        return ProcessHold(process, Enforcer("Unknown", REPORT_TOO_LARGE, _named(process)))
     if process.claim is None or process.start_time is None:
         return ProcessHold(process, Enforcer("None", NO_SHIM, _named(process)))
     return _by_framework(process, process.claim)

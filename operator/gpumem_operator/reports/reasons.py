@@ -17,11 +17,20 @@ NOT_ATTRIBUTED: Final = "NotAttributed"
 CACHE_SIZE_GIVEN: Final = "CacheSizeGiven"
 NO_REPORT: Final = "NoReport"
 """Nobody has reported yet, or not since the present leader began."""
+REPORT_TOO_LARGE: Final = "ReportTooLarge"
+SILENT: Final = "Silent"
+SAMPLER_STUCK: Final = "SamplerStuck"
 
 EXPLANATIONS: Final = {
     NO_REPORT: "its sidecar or agent has not reported to the present leader yet",
-    "Silent": "its sidecar or agent has been silent for more than 90 s: look at the log of"
+    SILENT: "its sidecar or agent has been silent for more than 90 s: look at the log of"
     " container gpumem-sidecar, or of the agent on its node",
+    SAMPLER_STUCK: "its sidecar or agent reports, and the latest numbers that it has are more than"
+    " 90 s old: look at the log of container gpumem-sidecar, or of the agent on its node, and start"
+    " it anew",
+    REPORT_TOO_LARGE: "there are more processes, or longer claims of shims, than fit into one"
+    " report, and what did not fit was left out: use the node agent, which may send more, or fewer"
+    " processes",
     "NotMeasured": "it has no sidecar and its node no agent: set monitoring.mode to Sidecar and"
     " create the pod again",
     "NoAgentOnNode": "monitoring.mode is NodeAgent, and no agent has reported for its node to the"

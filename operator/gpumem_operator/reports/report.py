@@ -126,6 +126,8 @@ class Process(Sent):
     """The hard limit on this GPU of the container's cgroup, as NVML reads it back; only the agent
     knows. None: there is none, or it could not be read."""
     shim: Shim | None = None
+    shim_left_out: bool = False
+    """Whether there is a `shim` for which the report had no room."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "Process":
@@ -184,6 +186,9 @@ class Report(Sent):
     sender_start: Annotated[Text, Field(min_length=1, max_length=64)]
     """Different for each start of the sender, for example a UUID."""
     sequence: Annotated[int, Field(ge=0, le=2**53)]
+    age_milliseconds: Annotated[int, Field(ge=0, le=2**53)]
+    """Since the picture was begun, when the report was sent: of `Unchanged` the newest one, which
+    was the same. A duration, because clocks of two machines may differ."""
     kind: Literal["Full", "Unchanged"]
     driver_version: Text | None = None
     """None where NVML could not be loaded."""
@@ -194,6 +199,8 @@ class Report(Sent):
     looked."""
     gpus: Annotated[list[Gpu], Field(max_length=256), FailFast()] = []
     processes: Annotated[list[Process], Field(max_length=4096), FailFast()] = []
+    processes_left_out: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """How many more there are, for which the report had no room."""
     assignments: Annotated[list[Assignment], Field(max_length=1024), FailFast()] = []
     acknowledgements: Annotated[list[Acknowledgement], Field(max_length=256), FailFast()] = []
 

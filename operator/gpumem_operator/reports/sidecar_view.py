@@ -5,7 +5,7 @@ from typing import Final
 
 from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
 from gpumem_operator.reports.pictures import Amount, Picture
-from gpumem_operator.reports.reasons import NOT_ATTRIBUTED
+from gpumem_operator.reports.reasons import NOT_ATTRIBUTED, REPORT_TOO_LARGE
 from gpumem_operator.reports.unnamed import with_possible_owners
 from gpumem_operator.reports.uses import (
     UNNAMED,
@@ -50,6 +50,8 @@ def _why_unseen(
     nobodys = {p.amount.unknown for p in picture.processes if p.pod_uid is None}
     if "HostPids" in nobodys:
         return "HostPids"
+    if picture.unknown == REPORT_TOO_LARGE:
+        return REPORT_TOO_LARGE
     if seen >= container.gpus:
         return None
     if picture.unknown is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from gpumem_operator.reports.pictures import Picture, Sender, picture_of
+from gpumem_operator.reports.pictures import Picture, Sender, picture_of, sampled_at
 from gpumem_operator.reports.report import Report
 
 SILENT_AFTER_SECONDS: Final = 90.0
@@ -49,7 +49,7 @@ class Store:
         return len(self._known)
 
     def take(self, sender: Sender, report: Report, now: float, *, keep: bool = True) -> bool:
-        """Take in a report that arrived at `now` (seconds); whether a whole picture is here.
+        """Take in a report that began to arrive at `now` (seconds); whether a picture is here.
 
         What nobody needs is taken without being kept, and then nothing is missing.
 
@@ -107,5 +107,5 @@ def _renew(known: _Known, report: Report, sender: Sender, now: float) -> bool:
     if known.picture is None or not follows:
         # What we have may not be what has not changed: it ages until the whole picture comes.
         return False
-    known.picture = replace(known.picture, heard=now)
+    known.picture = replace(known.picture, heard=now, sampled=sampled_at(report, now))
     return True
