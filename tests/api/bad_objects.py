@@ -244,6 +244,8 @@ SHAPES: Final = (
         "mode", "Off", "Input should be 'Active' or 'Observe'", 'supported values: "Active", "'
     ),
     _policy("priority", "10", "valid integer", "must be of type integer"),
+    _policy("monitoring.intervalSeconds", 61, "61 s between two measurements are too many"),
+    _policy("monitoring.intervalSeconds", 0, "greater than or equal to 1"),
     _policy("priority", 1_000_001, "less than or equal to 1000000"),
     _policy("limit", "8Gi", "spec.limit: unknown field", 'unknown field "spec.limit"'),
     _policy(

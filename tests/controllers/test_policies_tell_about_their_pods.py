@@ -194,3 +194,14 @@ def test_a_selector_covers_another_whatever_the_order_of_its_values() -> None:
     assert covers(selector("a", "b"), selector("b", "a"))
     assert not covers(selector("a", "b"), selector("a"))
     assert covers(LabelSelector(), selector("a"))
+
+
+def test_a_value_that_counts_as_less_than_was_stored_is_told_whatever_else_is() -> None:
+    (long_ago,) = policies(policy(monitoring={"intervalSeconds": 3600}))
+    alone = condition(status(long_ago), "Ready")
+    assert (alone["status"], alone["reason"]) == ("True", "PartlyApplied")
+    assert alone["message"].startswith("New pods get what the spec says. spec.monitoring.interval")
+    (more,) = policies(policy(monitoring={"intervalSeconds": 3600}, enforcement={"mode": "Warn"}))
+    for ready in (status(more), status(long_ago, pods=(slipped(),))):
+        message = condition(ready, "Ready")["message"]
+        assert message.endswith("unknown. Write 60 or less.")

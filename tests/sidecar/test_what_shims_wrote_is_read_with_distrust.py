@@ -273,5 +273,5 @@ SERVER = st.dictionaries(
 def test_whatever_is_said_of_servers_is_taken_as_well(servers: Any) -> None:
     shim = parse(content(servers=servers)).shim
     picture = Picture(processes=(Process(1, "GPU-1", bytes=1, shim=shim),))
-    message = encode(full(Header("Sidecar", "first", 1), picture))
+    message = encode(full(Header("Sidecar", "first", 1, 0), picture))
     assert Report.model_validate_json(message).processes[0].shim is not None

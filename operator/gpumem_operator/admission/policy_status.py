@@ -110,7 +110,7 @@ def _ready(policy: PolicyRecord, unmanaged: int) -> Finding:
             "True",
             conditions.UNMANAGED_PODS,
             f"New pods get what the spec says. {_count(unmanaged)} that it selects never went"
-            " through admission: create them again to give them their limits.",
+            f" through admission: create them again to give them their limits.{_read_as(policy)}",
         )
     unused = not_acted_on(policy.spec) if policy.spec else ()
     if unused:
@@ -119,9 +119,16 @@ def _ready(policy: PolicyRecord, unmanaged: int) -> Finding:
             "True",
             conditions.PARTLY_APPLIED,
             "New pods get what the spec says, apart from what this version does not act on:"
-            f" {', '.join(unused)}.",
+            f" {', '.join(unused)}.{_read_as(policy)}",
         )
+    if policy.read_as:
+        what = f"{_what_new_pods_get(policy)}{_read_as(policy)}"
+        return Finding(conditions.READY, "True", conditions.PARTLY_APPLIED, what)
     return Finding(conditions.READY, "True", conditions.APPLIED, _what_new_pods_get(policy))
+
+
+def _read_as(policy: PolicyRecord) -> str:
+    return "".join(f" {sentence}" for sentence in policy.read_as)
 
 
 def _what_new_pods_get(policy: PolicyRecord) -> str:

@@ -164,6 +164,16 @@ class Injection(Model):
     admission names the argument and its value. Default: Disabled."""
 
 
+MOST_INTERVAL_SECONDS: Final = 60
+"""The longest time between two samples, their way and a lost report are less than 90 s."""
+OFTEN_ENOUGH: Final = Rule(
+    cel=f"self <= {MOST_INTERVAL_SECONDS}",
+    holds=lambda seconds: seconds <= MOST_INTERVAL_SECONDS,
+    sentence=(
+        "{self} s between two measurements are too many: numbers of more than 90 s are taken for"
+        f" unknown, so write {MOST_INTERVAL_SECONDS} or less"
+    ),
+)
 MonitoringMode = Literal["Sidecar", "NodeAgent", "None"]
 
 
@@ -175,8 +185,9 @@ class Monitoring(Model):
     by the agent alone (chart value agent.enabled), with nothing added to the pod for it. None: the
     pod gets nothing to measure it. Absent: the chart's value monitoring.mode (Sidecar unless
     changed)."""
-    interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
-    """Seconds between two measurements. Default: 5."""
+    interval_seconds: Annotated[int, Field(ge=1), OFTEN_ENOUGH] = 5
+    """Seconds between two measurements, at most 60, because numbers of more than 90 s are taken for
+    unknown. Default: 5."""
 
 
 class Enforcement(Model):

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gpumem_operator.api.lowered_bounds import within_bounds
 from gpumem_operator.api.policy import NAME_FITS_LABEL, PolicySpec
 from gpumem_operator.api.tenant import TenantSpec
 
@@ -30,6 +31,8 @@ class PolicyRecord:
     generation: int
     spec: PolicySpec | None
     problem: str | None
+    read_as: tuple[str, ...] = ()
+    """Sentences on values that are read as others than were written."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class TenantRecord:
     generation: int
     spec: TenantSpec | None
     problem: str | None
+    read_as: tuple[str, ...] = ()
+    """Sentences on values that are read as others than were written."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,16 @@ class Surroundings:
 
 
 def policy_record(raw: Mapping[str, Any], *, strict: bool = False) -> PolicyRecord:
-    """The record of a policy object; `strict` refuses unknown fields, as kubectl does."""
+    """The record of a policy object; `strict` refuses what kubectl and the API server do."""
     metadata = raw.get("metadata") or {}
     spec: PolicySpec | None = None
     problem = None
+    written: Any = raw.get("spec")
+    read_as: tuple[str, ...] = ()
+    if not strict:
+        written, read_as = within_bounds(written, at="spec")
     try:
-        spec = PolicySpec.model_validate(raw.get("spec"), extra="forbid" if strict else "ignore")
+        spec = PolicySpec.model_validate(written, extra="forbid" if strict else "ignore")
     except ValidationError as error:
         problem = describe_validation_error(error, at="spec")
     name = metadata.get("name") or ""
@@ -82,16 +91,22 @@ def policy_record(raw: Mapping[str, Any], *, strict: bool = False) -> PolicyReco
         generation=metadata.get("generation") or 0,
         spec=spec,
         problem=problem,
+        read_as=read_as,
     )
 
 
 def tenant_record(raw: Mapping[str, Any], *, strict: bool = False) -> TenantRecord:
-    """The record of a tenant object; `strict` refuses unknown fields, as kubectl does."""
+    """The record of a tenant object; `strict` refuses what kubectl and the API server do."""
     metadata = raw.get("metadata") or {}
     spec: TenantSpec | None = None
     problem = None
+    written: Any = raw.get("spec")
+    read_as: tuple[str, ...] = ()
+    if not strict and isinstance(written, Mapping):
+        default, read_as = within_bounds(written.get("defaultPolicy"), at="spec.defaultPolicy")
+        written = {**written, "defaultPolicy": default}
     try:
-        spec = TenantSpec.model_validate(raw.get("spec"), extra="forbid" if strict else "ignore")
+        spec = TenantSpec.model_validate(written, extra="forbid" if strict else "ignore")
     except ValidationError as error:
         problem = describe_validation_error(error, at="spec")
     return TenantRecord(
@@ -100,6 +115,7 @@ def tenant_record(raw: Mapping[str, Any], *, strict: bool = False) -> TenantReco
         generation=metadata.get("generation") or 0,
         spec=spec,
         problem=problem,
+        read_as=read_as,
     )
 
 

@@ -103,7 +103,7 @@ def _ready(tenant: TenantRecord, shared: Shared) -> Finding:
         conditions.SHARED_NAMESPACES if shared else conditions.APPLIED,
         "Pods of its namespaces are charged to it. This version refuses a pod that is larger than"
         f" the whole quota; it does not yet hold back pods that only exceed what is left."
-        f"{_what_is_shared(shared)}",
+        f"{_what_is_shared(shared)}{''.join(f' {sentence}' for sentence in tenant.read_as)}",
     )
 
 
