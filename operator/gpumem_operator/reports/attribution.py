@@ -54,7 +54,9 @@ def attribute(
             cards += (card_of(node, gpu, None, stale) for gpu in picture.gpus if not gpu.parent)
             continue
         on_node = by_node.get(node, ())
-        newer = {pod.uid for pod in on_node if since.get(pod.uid, picture.sampled) > picture.sampled}
+        newer = {
+            pod.uid for pod in on_node if since.get(pod.uid, picture.sampled) > picture.sampled
+        }
         view = AgentView(on_node, picture, newer=newer)
         uses = view.uses()
         seen |= uses
