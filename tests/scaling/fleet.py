@@ -21,6 +21,8 @@ class Fleet(Cast):
     """What all pods hold together; a pod holds at most its limit."""
     silent = False
     """Whether no sidecar reports."""
+    _begins = False
+    """Whether some of its first pods may still be missing: none reports."""
     address = ""
     """Of all its pods."""
 
@@ -80,7 +82,10 @@ class Fleet(Cast):
         self.until(lambda: "default" in self.kubectl("get", "serviceaccounts", "-o", "name"))
         metadata = {"name": "serve", "namespace": self.namespace}
         self.create({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec})
+        # The first of several pods would report as if it had the whole load for itself.
+        self._begins = True
         self.until(lambda: self.live() == replicas)
+        self._begins = False
 
     # The kubelet and the sidecars
 
@@ -117,7 +122,7 @@ class Fleet(Cast):
                 status |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
             patch = json.dumps({"status": status})
             self.kubectl("patch", "pod", name, "--subresource=status", "-p", patch)
-        if self.silent:
+        if self.silent or self._begins:
             return
         if uid not in self._tokens:
             self._tokens[uid] = self.token(name)
