@@ -126,3 +126,8 @@ def test_amounts_in_a_status_name_their_unit() -> None:
     for found in amounts:
         assert found.schema["format"] == "int64", found.path
         assert "in bytes" in found.description, found.path
+
+
+def test_no_column_of_kubectl_get_shows_a_number_of_bytes() -> None:
+    columns = [column for kind in KINDS for column in kind.columns]
+    assert [column.name for column in columns if column.path.endswith("Bytes")] == []

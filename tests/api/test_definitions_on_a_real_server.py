@@ -103,7 +103,7 @@ POLICY_STATUS = {
         }
     ],
     "pods": {"managed": 3, "outdated": 1, "unmanaged": 2},
-    "memory": {"usedBytes": 4096},
+    "memory": {"usedBytes": 4096, "readable": {"used": "4Ki"}},
 }
 TENANT_STATUS = {
     "conditions": [
@@ -158,7 +158,7 @@ def test_the_status_of_a_policy_is_written_apart_and_shown(api_server: Cluster) 
         assert shown == {
             "NAME": "shown", "MODE": "Active", "PRIORITY": "10", "DEFAULT": "8Gi",
             "MAX": "17179869184", "MANAGED": "3", "OUTDATED": "1", "UNMANAGED": "2",
-            "SHADOWED": "", "USED": "4096", "READY": "True",
+            "SHADOWED": "", "USED": "4Ki", "READY": "True",
         }  # fmt: skip
         assert "SHADOWED" not in columns_of(api_server, "gmp", "shown")
     finally:

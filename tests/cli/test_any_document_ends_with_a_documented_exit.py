@@ -124,7 +124,9 @@ def ends_as_documented(text: bytes, *options: str) -> None:
     if result.exit_code == 2:
         assert result.stdout == ""
         assert result.stderr.startswith("error: ")
-    assert all(line.startswith(("error: ", "warning: ")) for line in result.stderr.splitlines())
+    assert all(
+        line.startswith(("error: ", "warning: ", "note: ")) for line in result.stderr.splitlines()
+    )
     if "json" in options and result.exit_code != 2:
         json.loads(result.stdout, parse_constant=pytest.fail)
 

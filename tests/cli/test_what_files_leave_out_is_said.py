@@ -98,6 +98,21 @@ def test_a_pod_that_is_decided_for_or_none_of_ours_is_not(run: Any, objects: Any
 
 
 @pytest.mark.parametrize("command", ["render", "charge"])
+def test_a_tenant_that_selects_nothing_is_warned_of(run: Any, command: str) -> None:
+    said = "warning: tenant research selects no namespace of these files (ml): nothing is charged"
+    result = run(command, [namespace(team="other"), tenant(), policy(), pod()])
+    assert result.exit_code == 0
+    assert result.stderr.count(said) == 1
+    for files in (
+        [namespace(), tenant(), policy(), pod()],
+        [tenant(), policy(), pod()],
+        [namespace("empty"), tenant(), policy(), pod()],
+        [tenant()],
+    ):
+        assert "selects no namespace" not in run(command, files).stderr
+
+
+@pytest.mark.parametrize("command", ["render", "charge"])
 def test_files_without_any_pod_are_warned_of(run: Any, command: str) -> None:
     result = run(command, [namespace(), policy()])
     assert result.exit_code == 0
@@ -115,19 +130,23 @@ def test_an_object_that_is_there_twice_is_warned_of(run: Any) -> None:
     assert len(json.loads(result.stdout)["pods"]) == 2
     text = "warning: Pod ml/train is in the files more than once: each one counts\n"
     assert result.stderr.count(text) == 1
-    assert "warning: ml/train: PYTHONPATH" in result.stderr
+    assert result.stderr.splitlines() == [text.strip()]
 
 
 def test_the_same_words_about_many_pods_are_said_once_with_their_number(run: Any) -> None:
     pods = [pod(name=f"p{number}") for number in range(12)]
     result = run("render", [policy(), *pods])
     assert result.stderr.count("PYTHONPATH") == 1
-    assert "warning: 12 pods (first ml/p0): PYTHONPATH is set for the shim" in result.stderr
+    assert "note: 12 pods (first ml/p0): PYTHONPATH is the shim's alone" in result.stderr
 
 
-def test_warnings_about_one_pod_keep_its_name(run: Any) -> None:
+def test_a_hidden_pythonpath_is_a_note_about_the_rendered_pod_and_no_warning(run: Any) -> None:
     result = run("render", [policy(), pod()])
-    assert result.stderr.startswith("warning: ml/train: PYTHONPATH is set for the shim")
+    assert result.stderr.startswith("note: ml/train: PYTHONPATH is the shim's alone")
+    assert len(result.stderr.splitlines()) == 1
+    assert run("charge", [policy(), pod()]).stderr == ""
+    named = policy(injection={"imagePythonPath": "/opt/lib"}, limits={"default": "8Gi"})
+    assert run("render", [named, pod()]).stderr == ""
 
 
 def test_refusals_are_not_put_together(run: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controllers.cluster_view import View
-from controllers.stored import managed_pod, pod, policy, tenant
+from controllers.stored import managed_pod, node, pod, policy, tenant
 from devcluster.installation import Installation
 from gpumem_operator.api.quantity import GIB
 from gpumem_operator.api.records import policy_record
@@ -81,6 +81,26 @@ def test_a_tenant_is_charged_for_the_pods_of_its_namespaces(view: View, namespac
     view.wait(what, ".status.chargedBytes", str(10 * GIB))
     view.wait(what, '.status.conditions[?(@.type=="WithinQuota")].status', "True")
     view.cluster.kubectl("delete", "gpumemorytenant", namespace)
+
+
+def test_a_tenant_says_so_while_it_selects_no_namespace(view: View, namespace: str) -> None:
+    view.create(tenant(namespace, selector={"matchLabels": {"typo": namespace}}))
+    ready = '.status.conditions[?(@.type=="Ready")].reason'
+    view.wait(f"gpumemorytenant/{namespace}", ready, "NoNamespaces")
+    view.cluster.kubectl("label", "namespace", namespace, f"typo={namespace}")
+    view.wait(f"gpumemorytenant/{namespace}", ready, "Applied")
+    view.cluster.kubectl("delete", "gpumemorytenant", namespace)
+
+
+def test_a_policy_that_asks_for_what_no_node_has_says_so(view: View, namespace: str) -> None:
+    asks: dict[str, Any] = {"enforcement": {"minimumEnforcer": "MPS"}}
+    gpu_node = node(namespace, memory="81920") | {"spec": {}}
+    view.create(policy("strict", namespace=namespace, **asks), gpu_node)
+    unavailable = '.status.conditions[?(@.type=="MinimumEnforcerUnavailable")].status'
+    view.wait("gpumemorypolicy/strict", unavailable, "True", namespace)
+    view.cluster.kubectl("label", "node", namespace, "nvidia.com/gpu.sharing-strategy=mps")
+    view.wait("gpumemorypolicy/strict", unavailable, "False", namespace)
+    view.cluster.kubectl("delete", "node", namespace)
 
 
 def test_a_policy_that_never_wins_says_so(view: View, namespace: str) -> None:

@@ -23,6 +23,15 @@ def charged(gib: int | None, name: str = "p", namespace: str = "team") -> Charge
     return ChargedPod(namespace, name, None if gib is None else gib * GIB)
 
 
+def test_a_tenant_that_selects_no_namespace_says_so_and_stays_ready() -> None:
+    found = tenant_status(tenant_of(tenant()), (), current={}, now=NOW, namespaces=0)
+    ready = condition(found, "Ready")
+    assert (ready["status"], ready["reason"]) == ("True", "NoNamespaces")
+    assert ready["message"].startswith("No namespace has the labels that spec.namespaceSelector")
+    some = tenant_status(tenant_of(tenant()), (), current={}, now=NOW, namespaces=1)
+    assert condition(some, "Ready")["reason"] == "Applied"
+
+
 def test_charges_are_added_up() -> None:
     found = status(charged(40), charged(60))
     assert found["chargedBytes"] == 100 * GIB

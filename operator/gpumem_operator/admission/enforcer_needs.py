@@ -1,24 +1,36 @@
 """What has to hold a pod's limits, by its policy and the chart: which nodes that leaves."""
 
 from collections.abc import Iterator
+from typing import Final, Literal
 
-from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration, Declarations
 from gpumem_operator.admission.plan import PodPlan
+from gpumem_operator.api.policy import DefaultPolicySpec
 from gpumem_operator.api.values import Values
 from gpumem_operator.injection.driver import can_be_limited
-from gpumem_operator.ledger.node_enforcers import NodeSummary
+from gpumem_operator.ledger.node_enforcers import ENFORCER_LABELS, NodeSummary
 
-WHO = {names.DRIVER_NODE_LABEL: "Driver", names.MPS_NODE_LABEL: "MPS"}
+WHO: Final = {label: who for who, label in ENFORCER_LABELS.items()}
+
+
+def needed_enforcer(spec: DefaultPolicySpec, values: Values) -> Literal["Driver", "MPS"] | None:
+    """What the nodes of the spec's pods must be able to hold limits with; None where any will do.
+
+    With the chart's driverLimits a container gets the driver's variables, and does not even start
+    where the driver can not obey them.
+    """
+    minimum = spec.enforcement.minimum_enforcer
+    if spec.mode != "Active":
+        return None
+    if minimum == "Driver" or values.driver_limits == "Enabled":
+        return "Driver"
+    return "MPS" if minimum == "MPS" else None
 
 
 def sets_driver_limits(decider: Decider, values: Values) -> bool:
     """Whether containers get the driver's variables where they can have its limit."""
-    if not decider.active or decider.spec is None:
-        return False
-    wanted = decider.spec.enforcement.minimum_enforcer == "Driver"
-    return wanted or values.driver_limits == "Enabled"
+    return decider.spec is not None and needed_enforcer(decider.spec, values) == "Driver"
 
 
 def node_label(declarations: Declarations, decider: Decider, values: Values) -> str | None:
@@ -26,14 +38,10 @@ def node_label(declarations: Declarations, decider: Decider, values: Values) -> 
 
     A container on a MIG slice, or without a limit, has nothing that a node could hold better.
     """
-    if decider.spec is None or not decider.active:
+    if decider.spec is None or not any(map(_limited, declarations.rows)):
         return None
-    if not any(map(_limited, declarations.rows)):
-        return None
-    if sets_driver_limits(decider, values):
-        # With the variables a container does not even start where the driver can not obey them.
-        return names.DRIVER_NODE_LABEL
-    return names.MPS_NODE_LABEL if decider.spec.enforcement.minimum_enforcer == "MPS" else None
+    needed = needed_enforcer(decider.spec, values)
+    return None if needed is None else ENFORCER_LABELS[needed]
 
 
 def doubts(

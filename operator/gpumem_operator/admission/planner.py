@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpumem_operator import names
 from gpumem_operator.admission import marks
 from gpumem_operator.admission.container_environment import Declared, work_out
 from gpumem_operator.admission.decider import Decider
@@ -70,7 +69,6 @@ def make_plan(
         parts.append(part)
         warnings.extend(f"container {container.name}: {text}" for text in part.warnings)
         violations.extend(Violation(f"{container.path}.env", text) for text in part.problems)
-    warnings.extend(_hidden_python_paths(parts))
     shimmed = any(part.shimmed for part in parts)
     label = node_label(declarations, decider, values)
     plan = PodPlan(
@@ -91,8 +89,6 @@ class _PlannedContainer:
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     shimmed: bool = False
-    hides_python_path: bool = False
-    """Whether it gets a PYTHONPATH that may hide the image's own."""
 
 
 def plan_without_gpus(facts: PodFacts, *, hides_devices: bool) -> PodPlan:
@@ -162,7 +158,6 @@ def _gpu_container(
         tuple(warnings),
         outcome.problems,
         shimmed=outcome.shimmed,
-        hides_python_path=names.PYTHON_PATH_ORIGIN_ENV in outcome.resolved.values,
     )
 
 
@@ -191,21 +186,6 @@ def _unreadable_sources(container: ContainerFacts, resolved: Resolved) -> tuple[
     if not container.raw.get("envFrom") or not ours:
         return ()
     return (f"envFrom can not be read at admission, and these win over it: {', '.join(ours)}",)
-
-
-def _hidden_python_paths(parts: list[_PlannedContainer]) -> list[str]:
-    """One warning for the pod: kubectl shows at most 4096 characters of them in all."""
-    hidden = [part.plan.container.name for part in parts if part.hides_python_path]
-    if not hidden:
-        return []
-    return [
-        f"PYTHONPATH is set for the shim in {_some(hidden)}. If the image sets one too, it is "
-        f"hidden: name it in injection.imagePythonPath or annotation {names.PYTHON_PATH_ANNOTATION}"
-    ]
-
-
-def _some(containers: list[str]) -> str:
-    return containers[0] if len(containers) == 1 else f"{len(containers)} containers"
 
 
 def _our_containers(

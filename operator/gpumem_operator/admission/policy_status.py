@@ -1,10 +1,11 @@
 """What a policy's status says, from the policies and GPU pods of its namespace."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpumem_operator.admission import policy_memory
+from gpumem_operator.admission.minimum_enforcer import minimum_enforcer_unavailable
 from gpumem_operator.admission.policy_memory import PodMemory
 from gpumem_operator.admission.selection import policy_for, rank
 from gpumem_operator.api import conditions
@@ -13,6 +14,8 @@ from gpumem_operator.api.not_acted_on import not_acted_on
 from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.selector import LabelSelector, Requirement
 from gpumem_operator.api.transitions import Finding, renew_conditions
+from gpumem_operator.api.values import Values
+from gpumem_operator.ledger.node_enforcers import AbleNodes
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,9 @@ class PolicySurroundings:
 
     policies: tuple[PolicyRecord, ...]
     pods: tuple[PolicyPod, ...]
+    nodes: AbleNodes | None = None
+    """Of the whole cluster; None where they have not been counted yet: nothing is said then."""
+    values: Values = field(default_factory=Values)
 
 
 def policy_status(
@@ -59,6 +65,8 @@ def policy_status(
         _shadowed(policy, surroundings),
         policy_memory.measurement(amounts),
     ]
+    if (nodes := surroundings.nodes) is not None:
+        findings.append(minimum_enforcer_unavailable(policy.spec, nodes, surroundings.values))
     return {
         "observedGeneration": policy.generation,
         "conditions": renew_conditions(

@@ -81,7 +81,7 @@ POLICY: Final = Kind(
             "GPU pods that never went through admission.",
         ),
         Column("Shadowed", _condition("Shadowed"), wide=True),
-        Column("Used", ".status.memory.usedBytes", "integer", "Measured, in bytes.", wide=True),
+        Column("Used", ".status.memory.readable.used", description="Measured.", wide=True),
         Column("Ready", _condition("Ready")),
         _AGE,
     ),

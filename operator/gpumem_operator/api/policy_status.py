@@ -89,7 +89,8 @@ class PolicyStatus(Model):
     observed_generation: int | None = None
     """Generation of the spec that this status describes."""
     conditions: Conditions = []
-    """Ready, Shadowed, MeasurementUnavailable, Overuse, ScalingActive."""
+    """Ready, Shadowed, MinimumEnforcerUnavailable, MeasurementUnavailable, Overuse,
+    ScalingActive."""
     pods: PodCounts | None = None
     """Pods that the policy decides for."""
     memory: PolicyMemory | None = None

@@ -1,6 +1,7 @@
 """What the files leave out: an answer that lacks a policy or a tenant looks like any other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.selector import LabelSelector
@@ -8,11 +9,14 @@ from gpumem_operator.cli.documents import Documents
 from gpumem_operator.cli.offline import Admitted
 from gpumem_operator.cli.remarks import Remark
 
+_MOST_NAMED: Final = 3
+
 
 def gaps(documents: Documents, admitted: Sequence[Admitted]) -> Iterator[Remark]:
     """Warnings about namespaces and pods about which the files do not say enough."""
     asking = [one for one in admitted if one.asks_for_gpus and not one.ignored]
     yield from _unknown_namespaces(documents, asking)
+    yield from _tenants_of_nothing(documents, admitted)
     for one in asking:
         if one.verdict.refusal is None and one.decider is None:
             text = "no policy or tenant of these files decides for it: it would be stored as it is"
@@ -29,6 +33,28 @@ def _unknown_namespaces(documents: Documents, asking: Iterable[Admitted]) -> Ite
             yield Remark(
                 f"namespace {name} is in no file: its labels are not known, so tenants that select "
                 "it by label may be missing"
+            )
+
+
+def _tenants_of_nothing(documents: Documents, admitted: Iterable[Admitted]) -> Iterator[Remark]:
+    """Tenants that no namespace of the files is in, and none can be that is in no file."""
+    spaces = {one.surroundings.namespace.name: one.surroundings.namespace for one in admitted}
+    written = {record.name: record for record in documents.namespaces}
+    every = (spaces | written).values()
+    for tenant in documents.tenants:
+        if not every or tenant.spec is None:
+            continue
+        may_be_in = any(
+            tenant.spec.namespace_selector.matches(one.labels)
+            or (one.name not in written and _depends_on_others(tenant, one.labels))
+            for one in every
+        )
+        if not may_be_in:
+            named = ", ".join(sorted(one.name for one in every)[:_MOST_NAMED])
+            more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
+            yield Remark(
+                f"tenant {tenant.name} selects no namespace of these files ({named}{more}): nothing"
+                " is charged to it; compare its spec.namespaceSelector with the namespaces' labels"
             )
 
 

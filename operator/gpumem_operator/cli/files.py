@@ -19,6 +19,7 @@ from gpumem_operator.cli import charge as charging
 from gpumem_operator.cli.coverage import gaps
 from gpumem_operator.cli.documents import Documents, read_documents
 from gpumem_operator.cli.offline import Admitted, admit
+from gpumem_operator.cli.python_path import HINT, containers_without_the_images
 from gpumem_operator.cli.remarks import Remark, lines
 from gpumem_operator.cli.sources import DocumentError, read_sources
 from gpumem_operator.cli.table import charge_table
@@ -88,6 +89,12 @@ class _Answer:
             if one.verdict.refusal is not None:
                 yield Remark(one.verdict.refusal, one.workload.title, "error")
 
+    def notes(self) -> Iterable[Remark]:
+        """What is worth knowing about pods as they would be stored."""
+        for one in self.accepted:
+            if one.verdict.operations and containers_without_the_images(one.pod):
+                yield Remark(HINT, one.workload.title, "note")
+
 
 def render(
     filename: Files,
@@ -96,7 +103,7 @@ def render(
 ) -> None:
     """Print each pod as it would be stored. Exit 1: a pod is refused; 2: a file can not be used."""
     answer = _answer(filename, values)
-    _say(answer.remarks())
+    _say([*answer.remarks(), *answer.notes()])
     pods = [one.pod for one in answer.accepted]
     if output == Form.JSON:
         typer.echo(json.dumps({"items": pods}, indent=2))

@@ -7,12 +7,12 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Remark:
-    """A warning, or the refusal of one pod."""
+    """A warning, the refusal of one pod, or what is worth knowing and no mistake."""
 
     text: str
     about: str | None = None
     """NAMESPACE/NAME of the pod; None for what concerns the files as a whole."""
-    level: Literal["warning", "error"] = "warning"
+    level: Literal["note", "warning", "error"] = "warning"
 
 
 def lines(remarks: Iterable[Remark]) -> Iterator[str]:

@@ -170,7 +170,7 @@ class Controller:
                     LabelWorker(self.cache, writer, values=values, periods=periods),
                     NodeWorker(self.cache, writer, values=values, periods=periods),
                     statuses,
-                    *self._node_enforcers(board, writer),
+                    *self._node_enforcers(board, writer, statuses),
                     incidents,
                     ScalingWorker(self.cache, writer, snapshot=board.snapshot, periods=periods),
                     UsageWorker(board, changed=tell, periods=periods),
@@ -179,7 +179,9 @@ class Controller:
         finally:
             LEADER.set(0)
 
-    def _node_enforcers(self, board: UsageBoard, writer: Writer) -> list[Worker]:
+    def _node_enforcers(
+        self, board: UsageBoard, writer: Writer, statuses: StatusWorker
+    ) -> list[Worker]:
         options = self.options
         if not options.nodes_config_map:
             return []
@@ -191,6 +193,7 @@ class Controller:
                 namespace=options.namespace,
                 config_map=options.nodes_config_map,
                 periods=options.periods,
+                counted=statuses.look_at_nodes,
             )
         ]
 

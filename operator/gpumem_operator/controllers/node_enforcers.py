@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpumem_operator.controllers.cache import Cache
@@ -15,6 +15,8 @@ from gpumem_operator.kube.resources import CONFIG_MAPS, NODES
 from gpumem_operator.ledger.node_enforcers import (
     FIELD_MANAGER,
     SUMMARY_KEY,
+    AbleNodes,
+    able_nodes,
     labels_patch,
     summary,
 )
@@ -35,12 +37,15 @@ class NodeEnforcerWorker:
         namespace: str,
         config_map: str,
         periods: Periods,
+        counted: Callable[[AbleNodes], None],
     ) -> None:
+        """`counted` is told at each look how many nodes can hold limits."""
         self._cache = cache
         self._writer = writer
         self._board = board
         self._path = CONFIG_MAPS.path(config_map, namespace=namespace)
         self._periods = periods
+        self._counted = counted
         self._written: str | None = None
 
     async def run(self) -> None:
@@ -52,6 +57,7 @@ class NodeEnforcerWorker:
     async def reconcile(self) -> None:
         """One look."""
         nodes = {key[1]: row.value for key, row in self._cache.nodes.rows()}
+        self._counted(able_nodes(nodes.values()))
         able = self._board.driver_limits()
         for name, node in sorted(nodes.items()):
             labels = labels_patch(node, able.get(name))

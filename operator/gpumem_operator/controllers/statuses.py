@@ -31,6 +31,7 @@ from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.resources import POLICIES, TENANTS
 from gpumem_operator.ledger.charge import rates_of
 from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.node_enforcers import AbleNodes
 from gpumem_operator.ledger.tenant_status import tenant_status
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS, SLIPPED_PODS
 from gpumem_operator.reports.reasons import NO_REPORT
@@ -63,6 +64,7 @@ class StatusWorker:
         self._measured = Snapshot()
         """What is told about use. It is replaced every few seconds and not with each report, so
         that no status is written more often for its sake."""
+        self._nodes: AbleNodes | None = None
         self._summaries: Mapping[str, Hashable] = {}
         self._changed: Inbox[str] = Inbox()
         for table in (cache.pods, cache.policies):
@@ -80,6 +82,12 @@ class StatusWorker:
         self._measured = snapshot
         places = before.keys() | self._summaries.keys()
         self._changed.add(*(p for p in places if before.get(p) != self._summaries.get(p)))
+
+    def look_at_nodes(self, nodes: AbleNodes) -> None:
+        """Tell of these numbers from now on, where a policy asks something of nodes."""
+        if nodes != self._nodes:
+            self._nodes = nodes
+            self._changed.add(*(key[0] for key, _ in self._cache.policies.rows()))
 
     async def run(self) -> None:
         self.look_at_everything()
@@ -126,6 +134,8 @@ class StatusWorker:
                 for pod in self._cache.pods_of(namespace)
                 if pod.gpu and not pod.finished
             ),
+            nodes=self._nodes,
+            values=self._values,
         )
 
     async def _reconcile_policy(self, entry: PolicyEntry, surroundings: PolicySurroundings) -> None:
@@ -149,6 +159,7 @@ class StatusWorker:
             now=timestamp(self._now()),
             shared=self._cache.memberships.shared(record.name),
             not_isolated=self._cache.memberships.not_isolated(record.name),
+            namespaces=len(self._cache.memberships.by_tenant.get(record.name, ())),
         )
         key: Key = ("", record.name)
         row = self._cache.tenants.get(key)

@@ -25,6 +25,21 @@ SUMMARY_KEY: Final = "nodes.json"
 SUMMARY_VERSION: Final = 1
 
 
+@dataclass(frozen=True)
+class AbleNodes:
+    """How many nodes can hold limits, of how many that have GPUs."""
+
+    gpu_nodes: int
+    able: Mapping[str, int]
+    """By enforcer; one that no node has is absent."""
+
+
+def able_nodes(nodes: Iterable[Mapping[str, Any]]) -> AbleNodes:
+    """Counts as the summary for admission does: a node is known by its labels."""
+    kinds = [kind for node in nodes if (kind := _kind(node["metadata"]["labels"])) is not None]
+    return AbleNodes(len(kinds), dict(Counter(who for *_, able in kinds for who in able)))
+
+
 def labels_patch(node: Mapping[str, Any], driver_limits: bool | None) -> dict[str, str] | None:
     """The labels to apply as FIELD_MANAGER, all that it owns; None where they are right already.
 

@@ -29,10 +29,12 @@ def tenant_status(
     now: str,
     shared: Shared = _NOTHING_SHARED,
     not_isolated: tuple[str, ...] = (),
+    namespaces: int | None = None,
 ) -> dict[str, Any]:
     """The fields of the status that follow from charges, as a raw object.
 
-    `not_isolated` are the tenant's namespaces in which GPUs can be taken without asking for them.
+    `not_isolated` are the tenant's namespaces in which GPUs can be taken without asking for them,
+    `namespaces` is the number of all of them, None where it is not known.
     `current` is the stored status; it is equal in these fields when nothing has to be written. None
     takes a field away. `now` is RFC 3339 in UTC.
     """
@@ -40,7 +42,7 @@ def tenant_status(
     charged = None if unreadable else add_bytes(pod.charged_bytes or 0 for pod in pods)
     over = [] if unreadable else pods_over_charge(pods, current.get("podsOverCharge") or ())
     findings = [
-        _ready(tenant, shared),
+        _ready(tenant, shared, namespaces),
         _within_quota(tenant, pods),
         _use_covered(tenant, pods, over),
         _isolation(tenant, not_isolated),
@@ -88,7 +90,7 @@ def top_pods(
     return rows
 
 
-def _ready(tenant: TenantRecord, shared: Shared) -> Finding:
+def _ready(tenant: TenantRecord, shared: Shared, namespaces: int | None) -> Finding:
     if tenant.problem is not None:
         return Finding(
             conditions.READY,
@@ -96,6 +98,15 @@ def _ready(tenant: TenantRecord, shared: Shared) -> Finding:
             conditions.INVALID_SPEC,
             "The stored spec can not be read, so it is not known which namespaces it means:"
             f" {tenant.problem}",
+        )
+    if namespaces == 0:
+        return Finding(
+            conditions.READY,
+            "True",
+            conditions.NO_NAMESPACES,
+            "No namespace has the labels that spec.namespaceSelector asks for, so no pod is charged"
+            " to it or held to its quota. Next step: label a namespace so, or correct the"
+            " selector.",
         )
     return Finding(
         conditions.READY,

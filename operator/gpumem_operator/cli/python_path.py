@@ -1,0 +1,27 @@
+"""What a pod's PYTHONPATH may hide: told to who asks about the pod, not to who creates it.
+
+Admission can not see whether an image sets one, and most do not. Where a module is missing for
+that, the shim says so in the program's own output.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gpumem_operator import names
+from gpumem_operator.api.pods import KINDS, env_value
+
+HINT: Final = (
+    "PYTHONPATH is the shim's alone and hides one that the image sets: if modules are missing, name"
+    f" it in injection.imagePythonPath or annotation {names.PYTHON_PATH_ANNOTATION}"
+)
+
+
+def containers_without_the_images(pod: Mapping[str, Any]) -> list[str]:
+    """Names of the containers to which admission gave a PYTHONPATH where the author wrote none."""
+    spec = pod.get("spec") or {}
+    return [
+        str(container.get("name"))
+        for kind in KINDS
+        for container in spec.get(kind) or ()
+        if env_value(container, names.PYTHON_PATH_ORIGIN_ENV) is not None
+    ]
