@@ -135,6 +135,7 @@ def measured(
     ids: Mapping[str, str] | None = None,
     namespace: str = NAMESPACE,
     policy: str = "training",
+    created: str = "2026-03-01T00:00:00Z",
 ) -> MeasuredPod:
     """A pod that runs, with one GPU container unless others are given."""
     given = containers or (container(),)
@@ -150,4 +151,5 @@ def measured(
         started=started,
         has_sidecar=sidecar,
         shares_processes=shares,
+        created=created,
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import gpumem_shim
-from enforcement_evidence import framework, process, shim, use
+from enforcement_evidence import framework, process, row, shim, use
 from gpumem_operator.reports.cap_hits import FRAMEWORKS, MOST_REMEMBERED, CapHits, CapPlace
 from gpumem_operator.reports.enforcement import enforcers_of
 from gpumem_operator.reports.incidents import MOST_AT_ONCE, PAUSE_SECONDS, Incidents
@@ -15,10 +15,17 @@ from gpumem_operator.reports.pictures import ProcessReading
 from gpumem_operator.reports.snapshot import PodView, Snapshot
 from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 from gpumem_operator.reports.uses import PodUse
+from report_builders import container
 
 LATER = SILENT_AFTER_SECONDS + 1
+BEGAN = "2026-03-01T12:00:00Z"
 HELD, FREE = use(process()), use(process(claim=None))
 TORCH = CapPlace("pod-1", "main", "torch")
+
+
+def leader() -> Incidents:
+    """One that began at 0, when the pods of these tests had long been there."""
+    return Incidents(0, since=BEGAN)
 
 
 def seen(one: PodUse, hits: int = 0, uid: str = "pod-1") -> Snapshot:
@@ -31,7 +38,7 @@ def told(incidents: Incidents, snapshot: Snapshot, now: float) -> list[str]:
 
 
 def test_a_fall_is_told_once_and_again_only_after_a_pause() -> None:
-    incidents = Incidents(0)
+    incidents = leader()
     assert told(incidents, seen(HELD), 1) == []
     assert told(incidents, seen(FREE), 2) == ["LimitNotHeld"]
     assert told(incidents, seen(FREE), 3) == []
@@ -41,7 +48,7 @@ def test_a_fall_is_told_once_and_again_only_after_a_pause() -> None:
 
 
 def test_the_message_says_which_process_why_and_where_to_look() -> None:
-    incidents = Incidents(0)
+    incidents = leader()
     [one] = incidents.look(seen(FREE), LATER)
     assert "NoShim (a process without the shim is on the GPU" in one.message
     assert "(process 1)" in one.message
@@ -49,26 +56,91 @@ def test_the_message_says_which_process_why_and_where_to_look() -> None:
 
 
 def test_a_new_leader_repeats_nothing_that_was_so_before_it() -> None:
-    incidents = Incidents(0)
+    incidents = leader()
     assert told(incidents, seen(FREE, hits=7), 1) == []
     assert told(incidents, seen(FREE, hits=7), LATER) == []
     assert told(incidents, seen(FREE, hits=8), LATER + 1) == ["CapHit"]
 
 
 def test_a_pod_that_starts_without_being_held_is_told() -> None:
-    assert told(Incidents(0), seen(FREE), LATER) == ["LimitNotHeld"]
+    assert told(leader(), seen(FREE), LATER) == ["LimitNotHeld"]
+
+
+def test_a_pod_that_a_new_leader_is_the_first_to_see_is_told_at_once() -> None:
+    fresh = replace(FREE, pod=replace(FREE.pod, created="2026-03-01T12:00:01Z"))
+    assert told(leader(), seen(fresh), 1) == ["LimitNotHeld"]
+
+
+def test_a_container_without_a_limit_hides_no_other() -> None:
+    whole, shared = container("a-whole", limit=None), container("trainer")
+    both = use(
+        row(process(claim=None), name="a-whole"),
+        row(process(claim=None), name="trainer"),
+        containers=(whole, shared),
+    )
+    assert seen(both).pods["pod-1"].enforcer.reason == "NoLimit"
+    [one] = leader().look(seen(both), LATER)
+    assert one.message.startswith("Nothing holds the GPU memory limit of container trainer: NoShim")
+
+
+def test_a_container_that_falls_beside_one_that_was_told_is_told_too() -> None:
+    incidents, pair = leader(), (container("a"), container("b"))
+    free, held = (process(claim=None), process())
+    first = use(row(free, name="a"), row(held, name="b"), containers=pair)
+    second = use(row(free, name="a"), row(free, name="b"), containers=pair)
+    assert told(incidents, seen(first), LATER) == ["LimitNotHeld"]
+    assert told(incidents, seen(second), LATER + PAUSE_SECONDS) == ["LimitNotHeld"]
+    assert told(incidents, seen(second), LATER + 2 * PAUSE_SECONDS) == []
+
+
+def test_another_reason_is_told_once_until_something_holds_the_limit_again() -> None:
+    incidents, over = leader(), use(process(9, claim=None))
+    later = LATER
+    for one, expected in (
+        (FREE, ["LimitNotHeld"]),
+        (over, ["LimitNotHeld"]),
+        (FREE, []),
+        (over, []),
+        (HELD, []),
+        (over, ["LimitNotHeld"]),
+    ):
+        assert told(incidents, seen(one), later) == expected
+        later += PAUSE_SECONDS
+
+
+def test_what_is_unknown_for_a_while_was_not_held_meanwhile() -> None:
+    incidents = leader()
+    assert told(incidents, seen(FREE), LATER) == ["LimitNotHeld"]
+    assert told(incidents, seen(use(process("Timeout"))), LATER + PAUSE_SECONDS) == []
+    assert told(incidents, seen(FREE), LATER + 2 * PAUSE_SECONDS) == []
+
+
+def test_what_could_not_be_posted_is_told_after_the_pause() -> None:
+    incidents = leader()
+    [one] = incidents.look(seen(FREE), LATER)
+    incidents.take_back(one)
+    assert told(incidents, seen(FREE), LATER + 1) == []
+    assert told(incidents, seen(FREE), LATER + PAUSE_SECONDS) == ["LimitNotHeld"]
+
+
+def test_what_finds_no_room_is_told_at_a_later_look() -> None:
+    incidents = leader()
+    assert incidents.look(seen(FREE), LATER, room=0) == []
+    assert told(incidents, seen(FREE), LATER + 1) == ["LimitNotHeld"]
 
 
 def test_what_is_not_known_is_no_fall() -> None:
-    incidents = Incidents(0)
+    incidents = leader()
     told(incidents, seen(HELD), 1)
     assert told(incidents, seen(use(process("NotAvailable"))), LATER) == []
     assert told(incidents, seen(use(process(), containers=())), LATER) == []
 
 
 def test_many_pods_at_once_are_told_little_by_little() -> None:
-    pods = {f"pod-{n}": seen(FREE).pods["pod-1"] for n in range(MOST_AT_ONCE + 5)}
-    incidents = Incidents(0)
+    uids = [f"pod-{n}" for n in range(MOST_AT_ONCE + 5)]
+    uses = {uid: replace(FREE, pod=replace(FREE.pod, uid=uid)) for uid in uids}
+    pods = {uid: seen(one, uid=uid).pods[uid] for uid, one in uses.items()}
+    incidents = leader()
     assert len(incidents.look(Snapshot(pods), LATER)) == MOST_AT_ONCE
     assert len(incidents.look(Snapshot(pods), LATER + 1)) == 5
     assert incidents.look(Snapshot(pods), LATER + 2) == []

@@ -114,6 +114,7 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
             "namespace": metadata.get("namespace"),
             "name": metadata.get("name"),
             "uid": metadata.get("uid"),
+            "creationTimestamp": metadata.get("creationTimestamp"),
             "labels": metadata.get("labels") or {},
             "annotations": {
                 key: annotations[key]

@@ -29,6 +29,7 @@ def measured_pod(pod: Mapping[str, Any], values: Values) -> MeasuredPod:
         started=status.get("phase") == "Running" or bool(status.get("containerIDs")),
         has_sidecar=names.SIDECAR_CONTAINER in every,
         shares_processes=bool(spec.get("shareProcessNamespace") or spec.get("hostPID")),
+        created=metadata.get("creationTimestamp") or "",
     )
 
 

@@ -1,15 +1,25 @@
 """What the people of a pod are told of at once: that nothing holds its limit, and that it hit it.
 
-Each is told when it begins, at most once in ten minutes for a pod, and at most so many at a time:
-what is left over is told at the next look, if it still holds.
+LimitNotHeld, for a container whose limit is held by None:
+
+- the first that is known of the pod says so, also beside a container that has no limit
+- something held the limit before, or it was not known what does
+- it is None for another reason than was told since a limit of this container was last held
+- a container that asked for no GPU, and so has no limit, holds memory of one
+
+Not for a container that may take whole cards (NoLimit), not again for what was told and has not
+been held since, and of a new leader not for pods that an earlier one had the time to tell of.
+
+Each kind is told at most once in ten minutes for a pod, and at most so many at a time: what is left
+over, or could not be posted, is told at a later look, if it still holds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
 from gpumem_operator.reports.cap_hits import CapPlace
-from gpumem_operator.reports.enforcer import Kind
+from gpumem_operator.reports.enforcer import Enforcer
 from gpumem_operator.reports.measured import MeasuredPod
 from gpumem_operator.reports.reasons import NO_LIMIT, explain
 from gpumem_operator.reports.snapshot import PodView, Snapshot
@@ -19,10 +29,10 @@ LIMIT_NOT_HELD: Final = "LimitNotHeld"
 CAP_HIT: Final = "CapHit"
 PAUSE_SECONDS: Final = 600.0
 MOST_AT_ONCE: Final = 20
+_MOST_NAMED: Final = 3
 
-
-_New = tuple[str, str, str]
-"""Uid of the pod, reason and message."""
+Fall = tuple[str, str]
+"""Name of a container, and the reason why nothing holds its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,73 +42,121 @@ class Incident:
     pod: MeasuredPod
     reason: str
     message: str
+    falls: frozenset[Fall] = frozenset()
+    """What it tells of, for LimitNotHeld."""
 
 
 class Incidents:
-    """Remembers what was told. A new leader repeats nothing that may have been told before it."""
+    """Remembers what was told.
 
-    def __init__(self, began: float) -> None:
+    A new leader repeats nothing that may have been told before it: until every sender has had the
+    time to report to it, what it finds of pods older than `since` is taken for old.
+    """
+
+    def __init__(self, began: float, *, since: str) -> None:
+        """`began` is of the clock of `look`; `since` is RFC 3339 in UTC, whole seconds."""
         self._began = began
-        self._kinds: dict[str, Kind] = {}
+        self._since = since
+        self._fallen: dict[str, frozenset[Fall]] = {}
+        """By uid, what was told, and was not held since."""
         self._hits: dict[CapPlace, int] = {}
         self._told: dict[tuple[str, str], float] = {}
 
-    def look(self, snapshot: Snapshot, now: float) -> list[Incident]:
-        """What is to be told at `now`, in seconds of the clock of `began`."""
+    def look(self, snapshot: Snapshot, now: float, *, room: int = MOST_AT_ONCE) -> list[Incident]:
+        """What is to be told at `now`, in seconds of the clock of `began`; at most `room`."""
         young = now - self._began <= SILENT_AFTER_SECONDS
-        new = [*self._fallen(snapshot.pods, young=young), *self._hit(snapshot, young=young)]
+        new = [*self._falls(snapshot.pods, young=young), *self._hit(snapshot, young=young)]
         told: list[Incident] = []
-        for uid, reason, message in new:
-            if len(told) < MOST_AT_ONCE and self._may_tell(uid, reason, now):
+        for one in new:
+            uid, reason = one.pod.uid, one.reason
+            if len(told) < min(room, MOST_AT_ONCE) and self._may_tell(uid, reason, now):
                 self._told[uid, reason] = now
-                self._accept(uid, reason, snapshot)
-                told.append(Incident(snapshot.pods[uid].use.pod, reason, message))
+                self._accept(one, snapshot)
+                told.append(one)
         self._forget(snapshot.pods)
         return told
 
-    def _fallen(self, pods: Mapping[str, PodView], *, young: bool) -> Iterator[_New]:
-        for uid, view in pods.items():
-            enforcer, before = view.enforcer, self._kinds.get(uid)
-            if enforcer.kind not in ("None", "Unknown"):
-                self._kinds[uid] = enforcer.kind
-            elif enforcer.kind == "None" and before != "None" and enforcer.reason != NO_LIMIT:
-                if young and before is None:
-                    self._kinds[uid] = "None"
-                else:
-                    yield uid, LIMIT_NOT_HELD, _not_held(view)
+    def take_back(self, incident: Incident) -> None:
+        """It could not be posted: a fall is told again after the pause, if it still holds."""
+        if incident.falls:
+            uid = incident.pod.uid
+            self._fallen[uid] = self._fallen.get(uid, frozenset()) - incident.falls
 
-    def _hit(self, snapshot: Snapshot, *, young: bool) -> Iterator[_New]:
+    def _falls(self, pods: Mapping[str, PodView], *, young: bool) -> Iterator[Incident]:
+        for uid, view in pods.items():
+            falls = _falls_of(view)
+            before = self._fallen.get(uid)
+            if before is None and not falls:
+                if view.enforcer.kind != "Unknown":
+                    self._fallen[uid] = frozenset()
+                continue
+            if before is None and young and view.use.pod.created <= self._since:
+                self._fallen[uid] = falls
+                continue
+            kept = _not_held_since(before or frozenset(), view)
+            self._fallen[uid] = kept
+            if falls - kept:
+                yield Incident(view.use.pod, LIMIT_NOT_HELD, _not_held(view), falls)
+
+    def _hit(self, snapshot: Snapshot, *, young: bool) -> Iterator[Incident]:
         for place, count in snapshot.cap_hits.items():
             before = self._hits.get(place)
             if young and before is None:
                 self._hits[place] = count
             elif count > (before or 0) and place.pod_uid in snapshot.pods:
-                yield place.pod_uid, CAP_HIT, _ran_into(place, count - (before or 0))
+                pod = snapshot.pods[place.pod_uid].use.pod
+                yield Incident(pod, CAP_HIT, _ran_into(place, count - (before or 0)))
 
     def _may_tell(self, uid: str, reason: str, now: float) -> bool:
         return now - self._told.get((uid, reason), float("-inf")) >= PAUSE_SECONDS
 
-    def _accept(self, uid: str, reason: str, snapshot: Snapshot) -> None:
-        if reason == LIMIT_NOT_HELD:
-            self._kinds[uid] = "None"
+    def _accept(self, one: Incident, snapshot: Snapshot) -> None:
+        uid = one.pod.uid
+        if one.reason == LIMIT_NOT_HELD:
+            self._fallen[uid] = self._fallen.get(uid, frozenset()) | one.falls
         else:
             hits = snapshot.cap_hits.items()
             self._hits |= {place: count for place, count in hits if place.pod_uid == uid}
 
     def _forget(self, uids: Iterable[str]) -> None:
         kept = set(uids)
-        self._kinds = {uid: kind for uid, kind in self._kinds.items() if uid in kept}
+        self._fallen = {uid: falls for uid, falls in self._fallen.items() if uid in kept}
         self._hits = {key: count for key, count in self._hits.items() if key.pod_uid in kept}
         self._told = {key: then for key, then in self._told.items() if key[0] in kept}
 
 
+def _falls_of(view: PodView) -> frozenset[Fall]:
+    return frozenset((name, one.reason) for name, one in _unheld(view).items())
+
+
+def _unheld(view: PodView) -> Mapping[str, Enforcer]:
+    """By container; one that may take whole cards has nothing that could be held."""
+    return {
+        name: enforcer
+        for name, enforcer in view.enforcers.items()
+        if enforcer.kind == "None" and enforcer.reason != NO_LIMIT
+    }
+
+
+def _not_held_since(told: Set[Fall], view: PodView) -> frozenset[Fall]:
+    """Without those of containers that are held now; what is unknown now is not held."""
+    kinds = {name: enforcer.kind for name, enforcer in view.enforcers.items()}
+    return frozenset(fall for fall in told if kinds.get(fall[0]) in ("None", "Unknown"))
+
+
 def _not_held(view: PodView) -> str:
-    enforcer = view.enforcer
-    detail = f" ({enforcer.detail})" if enforcer.detail else ""
-    return (
-        f"Nothing holds its GPU memory limit: {explain(enforcer.reason)}{detail}."
-        f" See kubectl gpumem why pod/{view.use.pod.name}."
-    )
+    found = sorted(_unheld(view).items())
+    if len(view.enforcers) == 1:
+        text = f"its GPU memory limit: {_why(found[0][1])}"
+    else:
+        parts = [f"of container {name}: {_why(one)}" for name, one in found[:_MOST_NAMED]]
+        more = f"; of {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        text = f"the GPU memory limit {'; '.join(parts)}{more}"
+    return f"Nothing holds {text}. See kubectl gpumem why pod/{view.use.pod.name}."
+
+
+def _why(enforcer: Enforcer) -> str:
+    return explain(enforcer.reason) + (f" ({enforcer.detail})" if enforcer.detail else "")
 
 
 def _ran_into(place: CapPlace, times: int) -> str:

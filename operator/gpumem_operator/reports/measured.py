@@ -47,6 +47,8 @@ class MeasuredPod:
     has_sidecar: bool
     shares_processes: bool
     """Whether its sidecar can see the processes of the other containers."""
+    created: str
+    """When it was created, RFC 3339 in UTC; empty where that is not known."""
 
     @property
     def title(self) -> str:
