@@ -23,6 +23,7 @@ def test_top_shows_the_largest_first_and_cards(cast: Cast, reader: Person) -> No
         if size is not None:
             assert cast.send(cast.token(name), raw_report(process(size, pod=uid))).status == 200
     shown = reader.asks("top", "-n", cast.namespace).stdout.splitlines()
+    assert [line for line in shown if line != line.rstrip()] == []
     assert shown[0].split() == ["POD", "USED", "LIMIT", "HELD", "BY", "NODE", "POLICY", "TENANT"]
     assert [line.split()[0] for line in shown[1:]] == ["large", "small", "silent"]
     assert shown[1].split() == [
@@ -144,6 +145,13 @@ def test_why_explains_limit_charge_and_use(cast: Cast, reader: Person) -> None:
     assert "  declared: 8Gi" in lines
     assert f"  used by main on {GPU}: 1Gi (said by Sidecar)" in lines
     assert any(line.startswith("  limit of main held by None: NoShim (") for line in lines)
+    assert lines[-1].startswith("  next step: start it with the variables of its container")
+    found = json.loads(reader.asks("why", "pod/train", "-n", cast.namespace, "-o", "json").stdout)
+    assert found["note"] is None
+    [row] = found["pods"]
+    assert row["lines"] == lines
+    top = json.loads(reader.asks("top", "-n", cast.namespace, "-o", "json").stdout)
+    assert {key: row[key] for key in top["pods"][0]} == top["pods"][0]
 
 
 def test_why_says_who_is_charged_to_whom_may_read_tenants(cast: Cast) -> None:
@@ -154,10 +162,18 @@ def test_why_says_who_is_charged_to_whom_may_read_tenants(cast: Cast) -> None:
 
 def test_why_tells_of_a_policy_and_of_a_tenant(cast: Cast, reader: Person) -> None:
     cast.pod("train")
+    ready = '.status.conditions[?(@.type=="Ready")].status'
+    until = f"--for=jsonpath={{{ready}}}=True"
+    cast.kubectl("wait", f"gmp/{POLICY}", until, WAIT)
     policy = reader.asks("why", f"gmp/{POLICY}", "-n", cast.namespace).stdout.splitlines()
     assert policy[0] == f"policy {cast.namespace}/{POLICY}"
     assert any(line.startswith("  limits per GPU: default 8Gi, min ") for line in policy)
     assert any(line.startswith("  Ready: True") for line in policy)
+    asked = reader.asks("why", f"gmp/{POLICY}", "-n", cast.namespace, "-o", "json").stdout
+    [row] = json.loads(asked)["policies"]
+    assert (row["name"], row["lines"]) == (POLICY, policy)
+    asked = reader.asks("why", f"gmt/{cast.namespace}", "-o", "json").stdout
+    assert json.loads(asked)["tenants"][0]["name"] == cast.namespace
     tenant = reader.asks("why", f"tenant/{cast.namespace}").stdout
     assert tenant.startswith(f"tenant {cast.namespace}\n")
 
@@ -208,6 +224,9 @@ def test_why_tells_of_pods_that_were_refused(cast: Cast, viewer: Person) -> None
 
     shown = cast.until(asked)
     assert shown.startswith(f"Deployment {cast.namespace}/big has no pod now.")
+    found = json.loads(viewer.asks(*ask, "-o", "json").stdout)
+    assert (found["pods"], found["note"]) == ([], None)
+    assert f"refused: {found['refused'][0]}" in shown
     assert "nvidia.com/memory" in shown
 
 

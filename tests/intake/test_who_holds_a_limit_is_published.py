@@ -132,7 +132,8 @@ def test_why_tells_of_each_process_what_bounds_it_and_what_to_do(
     ]
     told = lines[first + 3]
     assert told.startswith("  limit of main held by None: NoShim (")
-    assert told.endswith("or let the driver hold the limit) [process 200]")
+    assert told.endswith("changed variables)) [process 200]")
+    assert lines[-1].endswith("or let the driver hold the limit")
 
 
 def test_hits_of_a_cap_are_counted_and_told_of_once(cast: Cast, sidecar: Sidecar) -> None:

@@ -36,16 +36,29 @@ def test_a_member_of_a_team_sees_its_namespace_and_no_tenant(train: Cast, person
     member = person().views(train.namespace)
     shown = member.asks("top", "-n", train.namespace)
     assert "unknown: NotAsked" in shown.stdout
-    assert "may not be asked: bind Role" in shown.stderr
+    assert ": bind Role gpu-memory-operator-reader in namespace" in shown.stderr
+    assert_short(shown.stderr)
     why = member.asks("why", "pod/train", "-n", train.namespace)
     assert "  container main: limit 8Gi per GPU on 1 GPU (Policy)" in why.stdout
     assert "  charged: not known, tenants may not be read" in why.stdout
-    assert "tenants could not be read" in why.stderr
+    assert "you may not read tenants, so" in why.stderr
+    assert_short(why.stderr)
     for question in (("top", "-A"), ("top", "-n", "default"), ("why", "pod/x", "-n", "default")):
-        assert "403" in member.asks(*question, status=2).stderr
+        said = member.asks(*question, status=2).stderr
+        assert "(403): have ClusterRole view bound" in said
+        assert_short(said)
     refused = member.asks("tenants", status=2)
     assert refused.stdout == ""
     assert "by a ClusterRoleBinding, since tenants are cluster-scoped" in refused.stderr
+    assert_short(refused.stderr)
+
+
+def assert_short(said: str) -> None:
+    """Fact, cause and next step, and not the API server's own sentence about URL and user."""
+    for line in said.splitlines():
+        assert len(line) < 350
+        assert "/api" not in line
+        assert "forbidden" not in line
 
 
 def test_whoever_views_the_cluster_sees_what_is_stored(train: Cast, viewer: Person) -> None:

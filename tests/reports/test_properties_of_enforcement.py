@@ -14,7 +14,7 @@ from gpumem_operator.reports.enforcement import enforcers_of
 from gpumem_operator.reports.enforcer import strength, weakest
 from gpumem_operator.reports.pictures import ProcessReading, Sender, picture_of
 from gpumem_operator.reports.process_hold import hold_of
-from gpumem_operator.reports.reasons import EXPLANATIONS
+from gpumem_operator.reports.reasons import REASONS
 from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 from report_builders import GIB, OTHER_GPU, container, measured, report
 from report_builders import process as sent
@@ -47,7 +47,7 @@ ROWS = st.lists(PROCESSES, max_size=4)
 @given(ROWS)
 def test_every_reason_is_one_that_people_are_told_about(processes: list[ProcessReading]) -> None:
     found = enforcer(row(*processes))
-    assert (found.reason in EXPLANATIONS) == (found.kind in ("None", "Unknown"))
+    assert (found.reason in REASONS) == (found.kind in ("None", "Unknown"))
 
 
 @given(ROWS, PROCESSES)

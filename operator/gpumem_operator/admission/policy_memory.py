@@ -9,7 +9,7 @@ from gpumem_operator.api import conditions
 from gpumem_operator.api.measure import Measure, settled, used_of
 from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.transitions import Finding
-from gpumem_operator.reports.reasons import EXPLANATIONS, count
+from gpumem_operator.reports.reasons import REASONS, count
 
 ENFORCERS: Final = ("hardware", "driver", "mps", "framework", "none", "unknown")
 
@@ -69,7 +69,7 @@ def _reason(unknown: Sequence[str]) -> str:
 
 def _next_step(reasons: Sequence[str]) -> str:
     most, _ = Counter(sorted(reasons)).most_common(1)[0]
-    return f" {most}: {EXPLANATIONS[most]}." if most in EXPLANATIONS else ""
+    return f" {most}: {REASONS[most]}." if most in REASONS else ""
 
 
 def _finding(status: Any, reason: str, text: str) -> Finding:

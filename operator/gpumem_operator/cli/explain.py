@@ -1,18 +1,19 @@
 """Why a pod has its limit, charge and use: from the stored pod and what decides about it. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpumem_operator import names
 from gpumem_operator.admission.selection import candidates, rank
-from gpumem_operator.admission.slipped import SLIPPED
 from gpumem_operator.api.pods import is_gpu_pod, is_handled
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, TenantRecord, tenants_of
-from gpumem_operator.api.seal import without_declarations
 from gpumem_operator.api.values import Values
 from gpumem_operator.cli.cells import floor
+from gpumem_operator.cli.declared_limits import as_believed, cap_of, limits_of
+from gpumem_operator.cli.next_steps import next_steps
+from gpumem_operator.cli.python_path import HINT, containers_without_the_images
 from gpumem_operator.ledger.charge import (
     UNKNOWN_RATES,
     charge_pod,
@@ -20,7 +21,7 @@ from gpumem_operator.ledger.charge import (
     is_charged,
     rates_of,
 )
-from gpumem_operator.reports.reasons import explain
+from gpumem_operator.reports.reasons import cause, explain
 
 Row = Mapping[str, Any]
 
@@ -38,27 +39,36 @@ class Known:
     values: Values = field(default_factory=Values)
 
 
-def explain_pod(pod: Row, known: Known) -> list[str]:
-    """Lines for people, the first is a title."""
+def explain_pod(pod: Row, known: Known, *, about_nodes: Sequence[str] = ()) -> list[str]:
+    """Lines for people, the first is a title; `about_nodes` are among them."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     node = (pod.get("spec") or {}).get("nodeName")
     where = f" on {node}" if node else ""
     title = f"pod {metadata['namespace']}/{metadata['name']} ({status.get('phase')}{where})"
-    pod = _as_believed(pod)
+    pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
         return [title, "  It asks for no GPU, so nothing here concerns it."]
     lines = [title, *_policy(pod, known), *_gate(pod)]
     lines += [*_containers(pod, known), *_charge(pod, known), *_use(pod, known)]
-    return lines + [f"  event: {one}" for one in _events(known.events)]
+    lines += [*about_nodes, *(f"  event: {one}" for one in _events(known.events))]
+    return lines + [f"  next step: {step}" for step in steps_for(pod, known)]
 
 
-def _as_believed(pod: Row) -> Row:
-    """Without declarations of a pod of which the operator says that admission did not handle it.
-
-    The seal of a declaration can be checked by the operator alone; its label can be read.
-    """
-    labels = pod["metadata"].get("labels") or {}
-    return without_declarations(pod) if labels.get(names.MANAGED_LABEL) == SLIPPED else pod
+def steps_for(pod: Row, known: Known) -> list[str]:
+    """What a person can do about the pod."""
+    pod = as_believed(pod)
+    if not is_gpu_pod(pod, known.values.memory_resource):
+        return []
+    decides = candidates(pod["metadata"].get("labels") or {}, known.policies) or tenants_of(
+        known.namespace, known.tenants or ()
+    )
+    return next_steps(
+        pod,
+        lacks_admission=bool(decides) and not is_handled(pod) and not _is_left_out(known),
+        outdated=_is_outdated(pod, known),
+        usage=known.usage,
+        events=known.events,
+    )
 
 
 def _policy(pod: Row, known: Known) -> Iterator[str]:
@@ -83,9 +93,23 @@ def _policy(pod: Row, known: Known) -> Iterator[str]:
         yield "  mode Observe: nothing is limited or refused for the policy's sake"
     if summary := (pod["metadata"].get("annotations") or {}).get(names.SUMMARY_ANNOTATION):
         yield f"  at admission: {summary}"
-    stored = (pod["metadata"].get("annotations") or {}).get(names.POLICY_HASH_ANNOTATION)
-    if winner and winner.spec and stored not in (None, winner.spec.pod_fingerprint):
-        yield "  outdated: the policy changed since; create the pod again to give it the new plan"
+    if _is_outdated(pod, known):
+        yield "  outdated: the policy changed since the pod was created"
+
+
+def _is_outdated(pod: Row, known: Known) -> bool:
+    metadata = pod["metadata"]
+    carried = (metadata.get("labels") or {}).get(names.POLICY_LABEL)
+    stored = (metadata.get("annotations") or {}).get(names.POLICY_HASH_ANNOTATION)
+    policy = next((one for one in known.policies if one.name == carried), None)
+    return bool(policy and policy.spec and stored not in (None, policy.spec.pod_fingerprint))
+
+
+def _is_left_out(known: Known) -> bool:
+    """Whether admission is kept away from the pod's namespace."""
+    space = known.namespace
+    labelled = space.labels.get(names.IGNORE_LABEL) == "true"
+    return labelled or space.name in known.values.ignored_namespaces
 
 
 def _why_it_wins(chosen: list[PolicyRecord]) -> str:
@@ -113,11 +137,11 @@ def _why_not_handled(labels: Mapping[str, str], chosen: list[PolicyRecord], know
         return f"namespace {space.name} is left out of admission"
     if chosen:
         return (
-            f"policy {chosen[0].name} selects it, but it never went through admission: create it"
-            " again to give it its limit"
+            f"policy {chosen[0].name} selects it, but it never went through admission, so it has"
+            " no limit"
         )
     if known.tenants and tenants_of(space, known.tenants):
-        return "its namespace has a tenant, but it never went through admission: create it again"
+        return "its namespace has a tenant, but it never went through admission"
     if labels.get(names.MANAGED_LABEL) == "false":
         return "it never went through admission, and nothing selects it today"
     return "no policy selects it, and its namespace is in no tenant that can be read"
@@ -130,13 +154,17 @@ def _gate(pod: Row) -> Iterator[str]:
 
 
 def _containers(pod: Row, known: Known) -> Iterator[str]:
-    for row in charge_pod(pod, known.values).containers:
-        gpus = "1 GPU" if row.gpus == 1 else f"{row.gpus} GPUs"
-        if row.limit_bytes is None:
-            yield f"  container {row.name}: no limit on {gpus} ({row.source})"
-        else:
-            limit = show_bytes(row.limit_bytes)
-            yield f"  container {row.name}: limit {limit} per GPU on {gpus} ({row.source})"
+    for row in limits_of(pod, known.values):
+        gpus = "1 GPU" if row["gpus"] == 1 else f"{row['gpus']} GPUs"
+        title, source = f"  container {row['name']}", row["limitSource"]
+        if row["limitBytes"] is None:
+            yield f"{title}: no limit on {gpus} ({source})"
+            continue
+        yield f"{title}: limit {show_bytes(row['limitBytes'])} per GPU on {gpus} ({source})"
+        if row["reserveBytes"] is not None:
+            yield f"    cap of each process: {cap_of(row)}"
+    if containers_without_the_images(pod):
+        yield f"  {HINT}"
 
 
 def _charge(pod: Row, known: Known) -> Iterator[str]:
@@ -173,7 +201,7 @@ def _use(pod: Row, known: Known) -> Iterator[str]:
             yield f"  used by {container['name']}{where}: {_amount(row, known.usage)}"
             yield from _processes(row)
         kind, reason = container["enforcedBy"], container["enforcedReason"]
-        why = f": {explain(reason)}" if reason else ""
+        why = f": {cause(reason)}" if reason else ""
         detail = f" [{found}]" if (found := container.get("enforcedDetail")) else ""
         yield f"  limit of {container['name']} held by {kind}{why}{detail}"
     for row in known.usage.get("elsewhere") or ():
@@ -211,7 +239,7 @@ def _server(server: Row) -> str:
 def _amount(row: Row, usage: Row) -> str:
     if row["usedBytes"] is None:
         least = f"{floor(row)} (said by {usage.get('source')})" if floor(row) else ""
-        return f"unknown{least}, {explain(str(row['unknown']))}"
+        return f"unknown{least}, {cause(str(row['unknown']))}"
     if usage.get("started") is False and not row["usedBytes"]:
         return "0 (not started: none of its containers has run yet)"
     return f"{show_bytes(row['usedBytes'])} (said by {usage.get('source')})"

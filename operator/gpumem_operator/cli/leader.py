@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gpumem_operator import names
+from gpumem_operator.cli.rights import who
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.resources import SERVICE_ACCOUNTS, SERVICES
@@ -65,7 +66,7 @@ def why_not_asked(error: ApiError, release: Release) -> str:
     place = f"the leader of release {release.namespace}/{release.name}"
     if error.status in (401, 403):
         return (
-            f"{place} may not be asked: bind Role {release.name}-reader in namespace"
-            f" {release.namespace} to see what is measured ({error})"
+            f"what is measured is not shown, since {who(error)} may not ask {place}: bind Role"
+            f" {release.name}-reader in namespace {release.namespace}"
         )
     return f"{place} could not be asked: {error}"

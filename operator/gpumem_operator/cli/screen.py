@@ -9,10 +9,10 @@ from typing import Any, Final
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from gpumem_operator.api.printable import one_line
+from gpumem_operator.cli.columns import in_columns
 from gpumem_operator.cli.terminal import remark
 
 REFRESH_SECONDS: Final = 5.0
@@ -62,15 +62,14 @@ async def _watch(
 
 
 def line(text: str) -> Text:
-    """One line, or one cell: whatever others wrote into it."""
+    """One line, whatever others wrote into it."""
     return Text(one_line(text))
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """In kubectl's manner."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for head in heads:
-        made.add_column(head, no_wrap=True)
-    for cells in rows:
-        made.add_row(*map(line, cells))
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Text:
+    """Rows below their heads; what is too long for a screen that is refreshed ends with dots."""
+    head, *lines = in_columns([heads, *rows])
+    made = Text(no_wrap=True, overflow="ellipsis").append(head, style="bold")
+    for line in lines:
+        made.append(f"\n{line}")
     return made

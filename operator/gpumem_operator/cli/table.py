@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpumem_operator.api.printable import one_line
 from gpumem_operator.api.quantity import show_bytes
-
-_GAP = "   "
+from gpumem_operator.cli.columns import in_columns
 
 
 def charge_table(pods: Sequence[Mapping[str, Any]], tenants: Sequence[Mapping[str, Any]]) -> str:
@@ -48,10 +46,4 @@ def _amount(amount: int | None, *, absent: str) -> str:
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> str:
-    rows = [tuple(one_line(cell) for cell in row) for row in rows]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return "".join(
-        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        + "\n"
-        for row in rows
-    )
+    return "".join(f"{line}\n" for line in in_columns(rows))

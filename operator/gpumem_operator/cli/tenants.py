@@ -9,6 +9,7 @@ from rich.text import Text
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.cli.cells import Row, amount, count, held, known, limits
 from gpumem_operator.cli.leader import Release, ask_tenants, why_not_asked
+from gpumem_operator.cli.rights import who
 from gpumem_operator.cli.screen import Shown, line, show, table
 from gpumem_operator.cli.stored_tenants import stored_document
 from gpumem_operator.kube.api import Api
@@ -43,7 +44,7 @@ async def _without_leader(api: Api, release: Release, tenant: str) -> dict[str, 
         if error.status not in (401, 403):
             raise
         text = (
-            f"you may not read them ({error}). Next step: have ClusterRole view bound to you by a"
+            f"{who(error)} may not read them ({error.status}): have ClusterRole view bound by a"
             f" ClusterRoleBinding, since tenants are cluster-scoped, or Role {release.name}-reader"
             f" in namespace {release.namespace}"
         )

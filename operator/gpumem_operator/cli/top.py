@@ -10,7 +10,9 @@ from gpumem_operator import names
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.cli.cells import Row, amount, held, known, limits
 from gpumem_operator.cli.leader import Release, ask, why_not_asked
+from gpumem_operator.cli.rights import forbidden, may_not_read
 from gpumem_operator.cli.screen import Shown, show, table
+from gpumem_operator.cli.stored_pods import stored_pod
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import NAMESPACES, PODS, POLICIES
@@ -33,9 +35,9 @@ async def look(api: Api, release: Release, *, namespace: str) -> Shown:
         try:
             document = await _without_leader(api, namespace)
         except ApiError as second:
-            raise ApiError(
-                "pods", f"they can not be read ({second}), and {note}", second.status
-            ) from None
+            if forbidden(second):
+                second = may_not_read("pods and policies", second, namespace=namespace)
+            raise ApiError("nothing can be shown", f"{second}; {note}", second.status) from None
     if namespace and not document["pods"]:
         await _existing(api, namespace)
     return Shown(document, note)
@@ -57,7 +59,7 @@ async def _without_leader(api: Api, namespace: str) -> dict[str, Any]:
     pods = await api.get(PODS.path(namespace=namespace), query=_LABELLED)
     policies = await api.get(POLICIES.path(namespace=namespace))
     return {
-        "pods": [_stored_pod(pod) for pod in pods.get("items") or ()],
+        "pods": [stored_pod(pod) for pod in pods.get("items") or ()],
         "policies": [
             {
                 "namespace": policy["metadata"]["namespace"],
@@ -67,19 +69,6 @@ async def _without_leader(api: Api, namespace: str) -> dict[str, Any]:
             for policy in policies.get("items") or ()
         ],
         "cards": [],
-    }
-
-
-def _stored_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
-    metadata, spec = pod["metadata"], pod.get("spec") or {}
-    return {
-        "namespace": metadata["namespace"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "node": spec.get("nodeName"),
-        "policy": (metadata.get("labels") or {}).get(names.POLICY_LABEL),
-        "usedBytes": None,
-        "unknown": "NotAsked",
     }
 
 

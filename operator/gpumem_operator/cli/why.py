@@ -18,10 +18,12 @@ from gpumem_operator.api.records import (
 )
 from gpumem_operator.api.selector import LabelSelector
 from gpumem_operator.cli import tenants
-from gpumem_operator.cli.explain import Known, explain_pod, refusals
+from gpumem_operator.cli.explain import Known, refusals
 from gpumem_operator.cli.leader import Release, ask, why_not_asked
+from gpumem_operator.cli.rights import forbidden, may_not_read
 from gpumem_operator.cli.stored_policy import policy_lines
 from gpumem_operator.cli.terminal import remark, say
+from gpumem_operator.cli.why_document import event_rows, pod_document, policy_document
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import (
@@ -100,6 +102,8 @@ class Story(NamedTuple):
     """What is printed."""
 
     lines: list[str]
+    document: Mapping[str, Any]
+    """The same for programs, without the notes."""
     notes: list[str]
 
 
@@ -109,12 +113,12 @@ async def run(api: Api, release: Release, *, namespace: str, target: Target, as_
         await tenants.run(api, release, tenant=target.name, watch=False, as_json=as_json)
         return
     if target.kind == names.POLICY_KIND:
-        policy = await api.get(POLICIES.path(target.name, namespace=namespace))
-        story = Story(policy_lines(policy), [])
+        story = await _tell_of_policy(api, namespace, target.name)
     else:
         story = await tell(api, release, namespace=namespace, target=target)
     if as_json:
-        typer.echo(json.dumps({"lines": story.lines, "notes": story.notes}, indent=2))
+        document = dict(story.document) | {"note": "; ".join(story.notes) or None}
+        typer.echo(json.dumps(document, indent=2))
         return
     for line in story.lines:
         say(line)
@@ -124,31 +128,50 @@ async def run(api: Api, release: Release, *, namespace: str, target: Target, as_
 
 async def tell(api: Api, release: Release, *, namespace: str, target: Target) -> Story:
     """Everything that can be found out."""
-    pods, subjects = await _pods(api, namespace, target)
+    try:
+        pods, subjects = await _pods(api, namespace, target)
+    except ApiError as error:
+        if forbidden(error):
+            what = f"{target.kind.lower()} {namespace}/{target.name}"
+            raise may_not_read(what, error, namespace=namespace) from None
+        raise
     known, notes = await _known(api, namespace)
     events = [
         event
         for kind, name, uid in subjects
         for event in await _events(api, namespace, kind=kind, name=name, uid=uid)
     ]
-    lines = []
     if not pods and not events and target.kind == "Pod":
         raise NotFound(f"pod {namespace}/{target.name}", _NEITHER_POD_NOR_EVENT, 404)
-    if not pods:
-        lines.append(f"{target.kind} {namespace}/{target.name} has no pod now.")
-    lines += [f"refused: {message}" for message in refusals(events)]
+    refused = refusals(events)
     usage = await _usage(api, release, namespace, notes) if pods else None
+    rows = []
     for pod in pods[:_MOST_PODS]:
         metadata = pod["metadata"]
         own = await _events(api, namespace, kind="Pod", name=metadata["name"], uid=metadata["uid"])
         row = None if usage is None else usage.get(metadata["uid"], {})
-        lines += explain_pod(pod, replace(known, usage=row, events=tuple(_ours(own))))
-        lines += await _nodes(api, pod)
+        about = replace(known, usage=row, events=tuple(_ours(own)))
+        rows.append(pod_document(pod, about, about_nodes=await _nodes(api, pod)))
+    lines = [] if pods else [f"{target.kind} {namespace}/{target.name} has no pod now."]
+    lines += [f"refused: {message}" for message in refused]
+    lines += [line for row in rows for line in row["lines"]]
     if not pods:
         lines += [f"  event: {one.get('reason')}: {one.get('message')}" for one in events]
     if len(pods) > _MOST_PODS:
         notes.append(f"{len(pods) - _MOST_PODS} more pods are not shown")
-    return Story(lines, notes)
+    document = {"pods": rows, "refused": refused}
+    return Story(lines, document if pods else document | {"events": event_rows(events)}, notes)
+
+
+async def _tell_of_policy(api: Api, namespace: str, name: str) -> Story:
+    try:
+        policy = await api.get(POLICIES.path(name, namespace=namespace))
+    except ApiError as error:
+        if forbidden(error):
+            raise may_not_read(f"policy {namespace}/{name}", error, namespace=namespace) from None
+        raise
+    lines = policy_lines(policy)
+    return Story(lines, {"policies": [policy_document(policy, lines)]}, [])
 
 
 async def _pods(
@@ -183,9 +206,15 @@ async def _pods(
 async def _known(api: Api, namespace: str) -> tuple[Known, list[str]]:
     """What decides about the pods of the namespace, as far as it may be read."""
     notes: list[str] = []
-    policies = await _try(api, POLICIES.path(namespace=namespace), "policies", notes)
-    quotas = await _try(api, TENANTS.path(), "tenants", notes)
-    space = await _try(api, NAMESPACES.path(namespace), "the namespace's labels", notes)
+    hidden: list[str] = []
+    policies = await _try(api, POLICIES.path(namespace=namespace), "policies", notes, hidden)
+    quotas = await _try(api, TENANTS.path(), "tenants", notes, hidden)
+    space = await _try(api, NAMESPACES.path(namespace), "the namespace's labels", notes, hidden)
+    if hidden:
+        notes.append(
+            f"you may not read {' and '.join(hidden)}, so what follows from them is not shown: have"
+            " ClusterRole view bound by a ClusterRoleBinding"
+        )
     known = Known(
         policies=tuple(policy_record(raw) for raw in (policies or {}).get("items") or ()),
         namespace=namespace_record(space) if space else NamespaceRecord(namespace, {}),
@@ -196,11 +225,17 @@ async def _known(api: Api, namespace: str) -> tuple[Known, list[str]]:
     return known, notes
 
 
-async def _try(api: Api, path: str, what: str, notes: list[str]) -> Mapping[str, Any] | None:
+async def _try(
+    api: Api, path: str, what: str, notes: list[str], hidden: list[str]
+) -> Mapping[str, Any] | None:
+    """None with a note where it failed; `hidden` gets what may not be read."""
     try:
         return await api.get(path)
     except ApiError as error:
-        notes.append(f"{what} could not be read: {error}")
+        if forbidden(error):
+            hidden.append(what)
+        else:
+            notes.append(f"{what} could not be read: {error}")
         return None
 
 

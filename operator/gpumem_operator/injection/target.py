@@ -25,7 +25,7 @@ class Target:
         """What one process may hold on one GPU: the limit, shared by the announced processes."""
         if self.frozen_bytes is None:
             return None
-        return floor_to_mib(self.frozen_bytes // self.processes_per_gpu)
+        return process_share(self.frozen_bytes, self.processes_per_gpu)
 
     @property
     def cap_bytes(self) -> int | None:
@@ -33,7 +33,16 @@ class Target:
 
         None without a limit, and where the reserve leaves nothing: such a cap is never passed on.
         """
-        process = self.process_bytes
-        if process is None or process <= self.spec.limits.context_reserve_bytes:
-            return None
-        return process - self.spec.limits.context_reserve_bytes
+        return allocator_cap(self.process_bytes, self.spec.limits.context_reserve_bytes)
+
+
+def process_share(limit_bytes: int, processes_per_gpu: int) -> int:
+    """What each of the announced processes may hold of a limit per GPU."""
+    return floor_to_mib(limit_bytes // processes_per_gpu)
+
+
+def allocator_cap(process_bytes: int | None, reserve_bytes: int) -> int | None:
+    """What the reserve leaves of a process's share; None where that is nothing."""
+    if process_bytes is None or process_bytes <= reserve_bytes:
+        return None
+    return process_bytes - reserve_bytes
