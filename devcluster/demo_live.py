@@ -10,9 +10,10 @@ LIVE = "examples/demo/5-live.yaml"
 def who_holds_what(stage: Stage) -> None:
     """Two tenants, live use, and a pod of which it is not known."""
     explain(
-        "A second tenant, with a namespace of its own, and three pods. Programs and cards are",
+        "A second tenant, with a namespace of its own, and four pods. Programs and cards are",
         "simulated: annotation simulation/holds says what each takes. The sidecars are real: each",
         "asks NVML (of a simulated driver) what its pod holds, and reports it to the operator.",
+        "Real is also the shim in `capped`, whose program takes it by a simulated PyTorch.",
     )
     stage.run("apply", "-f", "examples/demo/4-vision.yaml")
     stage.wait_for("the namespace's ServiceAccount", "get", "serviceaccount", "-n", "vision",
@@ -21,11 +22,22 @@ def who_holds_what(stage: Stage) -> None:
     if stage.no_live_use:
         explain(f"Nothing runs them here: {stage.no_live_use}. Try it as root.")
         return
-    for pod, shown in (("greedy", "6Gi"), ("steady", "3Gi"), ("hidden", "DriverHidesMemory")):
+    for pod, shown in (
+        ("greedy", "6Gi"),
+        ("steady", "3Gi"),
+        ("hidden", "DriverHidesMemory"),
+        ("capped", "held by Framework"),
+    ):
         stage.wait_for_gpumem(f"a report of {pod}", "why", f"pod/{pod}", "-n", _namespace(pod),
                               until=shown)  # fmt: skip
     explain("Who holds how much, the most first:")
     stage.gpumem("top", "-n", "vision")
+    explain(
+        "The shim caps the allocator of PyTorch in `capped` at the limit less a reserve: HELD BY",
+        "says Framework, and `why` shows the cap. `steady` takes its memory by other means, which",
+        "no shim caps, and the operator says that too:",
+    )
+    stage.gpumem("why", "pod/capped", "-n", "vision")
     explain(
         "The pod `hidden` is on a node with an old driver, which tells it 0 bytes per process.",
         "That is not 0, it is unknown, and `why` says so, and what would help:",

@@ -124,6 +124,10 @@ def _measured(stage: Stage) -> None:
     stage.wait_for("that all of them are measured", "get", "gmp", "training", "-n", "research",
                    "-o", used, until=f"^{7 * HELD_BYTES}$")  # fmt: skip
     stage.run("get", "gmp", "training", "-n", "research", "-o", "jsonpath={.status.memory}")
+    explain("Who holds how much, the most first:")
+    stage.gpumem("top", "-n", "research")
+    explain("One pod, with what holds its limit and the next step:")
+    stage.gpumem("why", "pod/train", "-n", "research")
 
 
 def _offline(stage: Stage) -> None:

@@ -17,9 +17,12 @@ from typing import Any
 from devcluster.roleprocess import free_ports
 from devcluster.sandbox import child_of, inside, new_namespace
 from devcluster.simulated_driver import Allocation, environment
+from devcluster.simulated_training import Training
 
 SIDECAR_SOURCES = Path(__file__).parent.parent / "sidecar"
 SIDECAR = "gpumem-sidecar"
+PROGRAM = "simulation/program"
+"""`torch`: one whose allocator the shim caps. Without it: one that no shim knows."""
 END_SECONDS = 5.0
 
 
@@ -30,9 +33,17 @@ class SimulatedPod:
         self, pod: Mapping[str, Any], mib: int, *, token: str, driver: Path, folder: Path
     ) -> None:
         self._folder = folder
-        self._program = Allocation(driver, "0", mib, prefix=new_namespace())
-        inner = child_of(self._program.pid)
-        self._tell_as_the_shim_would(str(pod["spec"]["containers"][0]["name"]), inner)
+        (folder / "run").mkdir()
+        container = pod["spec"]["containers"][0]
+        if pod["metadata"].get("annotations", {}).get(PROGRAM) == "torch":
+            self._program: Training | Allocation = Training(
+                container, mib, driver=driver, folder=folder
+            )
+            inner = child_of(self._program.pid)
+        else:
+            self._program = Allocation(driver, "0", mib, prefix=new_namespace())
+            inner = child_of(self._program.pid)
+            self._tell_as_the_shim_would(str(container["name"]), inner)
         (folder / "token").write_text(token)
         with (folder / "sidecar.log").open("ab") as log:
             self._sidecar = subprocess.Popen(

@@ -40,7 +40,7 @@ def test_each_step_shows_what_it_promises() -> None:
         "makes 204Gi",
         "Programs and cards are\nsimulated",
         "unknown: DriverHidesMemory",
-        "a newer driver or the node agent is needed",
+        "next step: use a newer driver or the node agent",
         "limit of trainer held by None: OverLimit",
         "UsingMoreThanCharged: True (HoldsMore): 1 pod holds more GPU memory than charged:"
         " research/greedy holds 12Gi, 4Gi above its charge of 8Gi.",
@@ -50,8 +50,14 @@ def test_each_step_shows_what_it_promises() -> None:
     assert re.search(
         r"^steady +3Gi +4Gi +None: NoFramework +live-node +vision +vision", story, re.M
     )
+    assert re.search(r"^capped +2566Mi +4Gi +Framework +live-node +vision +vision$", story, re.M), (
+        story
+    )
+    assert "cap of each process: 3Gi for its frameworks, beside a reserve of 1Gi" in story
     assert re.search(r"^research +research +240Gi +212Gi +28Gi +12Gi", story, re.M), story
-    assert re.search(r"^vision +vision +80Gi +8Gi +72Gi +3Gi \+ 1 unknown pod", story, re.M), story
+    assert re.search(r"^vision +vision +80Gi +12Gi +68Gi +5638Mi \+ 1 unknown pod", story, re.M), (
+        story
+    )
     assert "\n\n\n" not in story
     commands = re.findall(r"^\$ (?:.*\\\n)*.*$", story, re.MULTILINE)
     assert len(commands) > 10

@@ -23,6 +23,10 @@ def test_the_same_story_ends_with_what_the_pods_hold() -> None:
         "Insufficient nvidia.com/memory",
         "--- 7. What is measured",
         "chargedBytes: 154618822656",
+        "$ kubectl gpumem top -n research",
+        "$ kubectl gpumem why pod/train -n research",
+        "limit of main held by None",
+        "next step: ",
     ):
         assert shown in story, f"{shown!r} is missing in:\n{story}"
     assert "--force" not in story

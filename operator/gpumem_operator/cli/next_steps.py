@@ -44,8 +44,8 @@ def _of_use(usage: Row) -> Iterator[str]:
     """What would have each limit held, then what would make known what is not."""
     containers = usage.get("containers") or ()
     unheld = [one["enforcedReason"] for one in containers if one["enforcedBy"] == "None"]
-    unread = [one["unknown"] or one["enforcedReason"] for one in containers]
-    elsewhere = [row["unknown"] for row in usage.get("elsewhere") or ()]
+    unread = [one.get("unknown") or one["enforcedReason"] for one in containers]
+    elsewhere = [row.get("unknown") for row in usage.get("elsewhere") or ()]
     for reason in (*unheld, usage.get("enforcedReason"), *unread, *elsewhere):
         # One that runs no program on a GPU yet is as it should be.
         if reason in REASONS and reason != NO_PROCESS and REASONS[reason].step:

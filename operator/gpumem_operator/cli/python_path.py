@@ -11,8 +11,8 @@ from gpumem_operator import names
 from gpumem_operator.api.pods import KINDS, env_value
 
 HINT: Final = (
-    "PYTHONPATH is the shim's alone and hides one that the image sets: if modules are missing, name"
-    f" it in injection.imagePythonPath or annotation {names.PYTHON_PATH_ANNOTATION}"
+    "PYTHONPATH is the shim's alone: if modules are missing, name the image's own in"
+    f" injection.imagePythonPath or annotation {names.PYTHON_PATH_ANNOTATION}"
 )
 
 

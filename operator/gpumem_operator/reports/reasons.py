@@ -33,7 +33,12 @@ class Reason(NamedTuple):
         return f"{self.cause}: {self.step}" if self.step else self.cause
 
 
-_NEWER_DRIVER: Final = "a newer driver or the node agent is needed"
+def _old_driver(before: str, shows: str) -> Reason:
+    return Reason(
+        f"the driver (before {before}) shows a sidecar {shows}",
+        "use a newer driver or the node agent",
+    )
+
 
 REASONS: Final = {
     NO_REPORT: Reason("its sidecar or agent has not reported to the present leader yet"),
@@ -65,20 +70,14 @@ REASONS: Final = {
         " without the shim in no other way",
         "use the node agent (chart value agent.enabled)",
     ),
-    "HostPids": Reason(
-        "the driver (before 535.113.01) shows a sidecar the node's process ids", _NEWER_DRIVER
-    ),
-    "DriverHidesMemory": Reason(
-        "the driver (before 565.57.01) shows a sidecar 0 bytes for every process", _NEWER_DRIVER
-    ),
+    "HostPids": _old_driver("535.113.01", "the node's process ids"),
+    "DriverHidesMemory": _old_driver("565.57.01", "0 bytes for every process"),
     "ProcessesNotShared": Reason(
         "its sidecar can not see its processes",
         "leave shareProcessNamespace unset, or use the node agent",
     ),
     "NotAvailable": Reason("the driver lists the process and gives no amount for it"),
-    NOT_ATTRIBUTED: Reason(
-        "a process that may be its own is in no container that could be named"
-    ),
+    NOT_ATTRIBUTED: Reason("a process that may be its own is in no container that could be named"),
     "DeviceLost": Reason(
         "the GPU has fallen off the bus", "the node needs a reboot or a reset of the GPU"
     ),
