@@ -35,9 +35,12 @@ async def look(api: Api, release: Release, *, namespace: str) -> Shown:
         try:
             document = await _without_leader(api, namespace)
         except ApiError as second:
-            if forbidden(second):
-                second = may_not_read("pods and policies", second, namespace=namespace)
-            raise ApiError("nothing can be shown", f"{second}; {note}", second.status) from None
+            if not forbidden(second):
+                raise ApiError("pods", f"{second}; {note}", second.status) from None
+            refused = may_not_read("pods and policies", second, namespace=namespace)
+            other = f", or bind Role {release.name}-reader in namespace {release.namespace}"
+            rest = other if forbidden(error) else f"; {note}"
+            raise ApiError("nothing can be shown", f"{refused}{rest}", second.status) from None
     if namespace and not document["pods"]:
         await _existing(api, namespace)
     return Shown(document, note)
