@@ -25,8 +25,7 @@ def test_the_same_story_ends_with_what_the_pods_hold() -> None:
         "chargedBytes: 154618822656",
         "$ kubectl gpumem top -n research",
         "$ kubectl gpumem why pod/train -n research",
-        "limit of main held by None",
-        "next step: ",
+        "cap of each process: 7Gi for its frameworks, beside a reserve of 1Gi",
     ):
         assert shown in story, f"{shown!r} is missing in:\n{story}"
     assert "--force" not in story
