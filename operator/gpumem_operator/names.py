@@ -52,6 +52,9 @@ LEADER_LABEL: Final = f"{GROUP}/leader"
 READER_HEADER: Final = "X-Gpumem-Token"
 """Token of the reader's account, on requests that come through the API server's proxy."""
 
+OVERUSE_CONDITION: Final = f"{GROUP}/Overuse"
+"""Condition of pods: a container holds more than its limit; its reason says what was begun."""
+
 QUOTA_GATE: Final = f"{GROUP}/quota"
 
 

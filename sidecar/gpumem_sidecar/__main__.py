@@ -51,6 +51,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 def _reporter(settings: Settings, rhythm: Rhythm) -> Reporter:
     # Only where something is sent: TLS is a quarter of the memory of this process.
     from gpumem_sidecar.channel import Channel
+    from gpumem_sidecar.hands import Hands
     from gpumem_sidecar.outbox import Outbox
     from gpumem_sidecar.trust import Trust
 
@@ -60,7 +61,9 @@ def _reporter(settings: Settings, rhythm: Rhythm) -> Reporter:
     except ValueError as error:
         raise ValueError(f"{REPORT_URL_ENV} or {REPORT_CA_ENV} is wrong: {error}") from error
     outbox = Outbox("NodeAgent" if settings.agent else "Sidecar", new_start())
-    return Reporter(outbox, channel, _news(), rhythm.set_urgent)
+    return Reporter(
+        outbox, channel, _news(), rhythm.set_urgent, carry_out=Hands(settings).carry_out
+    )
 
 
 def _run(settings: Settings, rhythm: Rhythm, pulse: Pulse, reporter: Reporter | None) -> None:

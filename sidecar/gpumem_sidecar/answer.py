@@ -24,6 +24,11 @@ class Order(NamedTuple):
 
     id: str
     action: str
+    pod_uid: str = ""
+    container: str = ""
+    pid: int = 0
+    """As the report had it."""
+    start_time: int = 0
 
 
 class Answer(NamedTuple):
@@ -73,7 +78,16 @@ def _orders(raw: Any) -> Iterator[Order]:
     for entry in _objects(raw):
         known, action = entry.get("id"), entry.get("action")
         if isinstance(known, str) and len(known) <= LONGEST_ID and isinstance(action, str):
-            yield Order(known, action)
+            yield Order(known, action, *_process(entry))
+
+
+def _process(entry: dict[str, Any]) -> tuple[str, str, int, int]:
+    """Which process it is about; what is missing is no process's."""
+    texts = [entry.get(key) for key in ("podUid", "container")]
+    numbers = [entry.get(key) for key in ("pid", "startTime")]
+    pod_uid, container = (text if isinstance(text, str) else "" for text in texts)
+    pid, start_time = (number if isinstance(number, int) else 0 for number in numbers)
+    return pod_uid, container, pid, start_time
 
 
 def _objects(raw: Any) -> list[dict[str, Any]]:

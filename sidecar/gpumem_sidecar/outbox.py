@@ -11,6 +11,8 @@ What is too large for one report is left out and marked, and 30 s later the whol
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpumem_sidecar.answer import Answer, is_over
 from gpumem_sidecar.attribution import Sender
 from gpumem_sidecar.picture import Picture
@@ -35,7 +37,6 @@ LONGEST_PAUSE_SECONDS = 30.0
 REFUSED_SECONDS = 60.0
 """After a refusal that only somebody else can end."""
 LONGEST_ACKNOWLEDGED = 256
-UNSUPPORTED = "Unsupported"
 
 
 class Outbox:
@@ -105,12 +106,15 @@ class Outbox:
             self._room = WHOLE
         return encode(full(header, self._picture, self._acknowledging, room=self._room))
 
-    def accepted(self, answer: Answer, now: float) -> None:
-        """The leader took the report."""
+    def accepted(
+        self, answer: Answer, now: float, acknowledgements: Iterable[Acknowledgement] = ()
+    ) -> None:
+        """The leader took the report; `acknowledgements` are of orders in its answer. Those that
+        have none yet come again with the next answer."""
         self._known, self._known_sampled = (None if answer.full else self._sent), self._sent_sampled
         self._due = self._due[len(self._acknowledging) :]
         self._answer = answer
-        self._due += [Acknowledgement(order.id, UNSUPPORTED) for order in answer.orders]
+        self._due += acknowledgements
         self._last_report, self._failures = now, 0
         # A leader that asks again and again is not answered faster than an urgent one.
         self._not_before = now + URGENT_SECONDS if answer.full or self._due else now

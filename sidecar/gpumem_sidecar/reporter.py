@@ -9,14 +9,15 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http.client import HTTPException
 from typing import Protocol
 
-from gpumem_sidecar.answer import parse
+from gpumem_sidecar.answer import Answer, Order, parse
 from gpumem_sidecar.channel import Reply
 from gpumem_sidecar.outbox import Outbox
 from gpumem_sidecar.picture import Picture
+from gpumem_sidecar.report import Acknowledgement
 
 LONGEST_RETRY_AFTER_SECONDS = 300.0
 
@@ -45,6 +46,7 @@ class Reporter:
         say: Callable[[str], None],
         set_urgent: Callable[[bool], None] = lambda _: None,
         *,
+        carry_out: Callable[[Iterable[Order]], list[Acknowledgement]] = lambda _: [],
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -52,6 +54,7 @@ class Reporter:
         self._channel = channel
         self._say = say
         self._set_urgent = set_urgent
+        self._carry_out = carry_out
         self._clock = clock
         self._jitter = jitter
         self._changed = threading.Condition()
@@ -99,20 +102,30 @@ class Reporter:
             with self._changed:
                 self._outbox.failed(self._clock(), self._jitter())
             return
+        answer = self._answer(reply) if 200 <= reply.status < 300 else None
+        # Files are written meanwhile: the sampler must not wait for them.
+        done = self._carry_out(answer.orders) if answer else []
         with self._changed:
-            self._heed(reply)
+            if answer is not None:
+                self._outbox.accepted(answer, self._clock(), done)
+            else:
+                self._heed(reply)
             self._set_urgent(self._outbox.urgent)
 
+    def _answer(self, reply: Reply) -> Answer | None:
+        try:
+            answer = parse(reply.body)
+        except ValueError as error:
+            self._say(f"the answer to a report can not be read: {error}")
+            return None
+        self._say("reports arrive")
+        return answer
+
     def _heed(self, reply: Reply) -> None:
+        """Whatever was no answer."""
         now = self._clock()
         if 200 <= reply.status < 300:
-            try:
-                self._outbox.accepted(parse(reply.body), now)
-            except ValueError as error:
-                self._say(f"the answer to a report can not be read: {error}")
-                self._outbox.failed(now, self._jitter())
-            else:
-                self._say("reports arrive")
+            self._outbox.failed(now, self._jitter())
             return
         self._say(f"a report was refused with status {reply.status}: {_words(reply.body)}")
         if reply.status == 413:

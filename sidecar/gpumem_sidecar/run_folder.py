@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from gpumem_sidecar.shim_state import State, parse
 
@@ -46,6 +46,18 @@ class RunFolder:
         except OSError:
             pass  # no shim was started yet, or the folder is none
         return found
+
+    @contextmanager
+    def container(self, name: str) -> Iterator[int]:
+        """A descriptor of one container's folder. Raises OSError where it is none."""
+        if not _CONTAINER_NAME.fullmatch(name):
+            raise FileNotFoundError(f"{name[:64]!r} is no container's name")
+        with ExitStack() as stack:
+            top = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            folder = stack.enter_context(_opened(self._path, top))
+            for part in (*self._below, name):
+                folder = stack.enter_context(_opened(part, _FOLDER, folder))
+            yield folder
 
     def _descend(
         self,

@@ -17,6 +17,7 @@ RUN_PATH_ENV = "GPUMEM_RUN_PATH"
 PODS_PATH_ENV = "GPUMEM_PODS_PATH"
 CGROUP_PATH_ENV = "GPUMEM_CGROUP_PATH"
 POD_RESOURCES_ENV = "GPUMEM_POD_RESOURCES"
+AGENT_ACTIONS_ENV = "GPUMEM_AGENT_ACTIONS"
 
 DEFAULT_HEALTH_PORT = 9433
 DEFAULT_INTERVAL_SECONDS = 5.0
@@ -51,6 +52,8 @@ class Settings(NamedTuple):
     pods_path: str
     cgroup_path: str
     pod_resources: str
+    actions: frozenset[str]
+    """What may be done on order."""
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -73,7 +76,17 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
         pods_path=get(PODS_PATH_ENV) or DEFAULT_PODS_PATH,
         cgroup_path=get(CGROUP_PATH_ENV) or DEFAULT_CGROUP_PATH,
         pod_resources=get(POD_RESOURCES_ENV) or DEFAULT_POD_RESOURCES,
+        actions=_actions(get(AGENT_ACTIONS_ENV, ""), agent="--agent" in arguments),
     )
+
+
+def _actions(text: str, *, agent: bool) -> frozenset[str]:
+    if not agent:
+        return frozenset({"Reclaim"})
+    actions = frozenset(filter(None, text.split(",")))
+    if unknown := sorted(actions - {"Reclaim", "Kill"}):
+        raise ValueError(f"{AGENT_ACTIONS_ENV} has {unknown[0]!r}: Reclaim and Kill are known")
+    return actions
 
 
 def _port(text: str) -> int:

@@ -70,13 +70,6 @@ def test_pods_of_a_deleted_policy_are_outdated_under_the_one_that_would_decide_t
     assert status(TRAINING, other, pods=(orphan,))["pods"]["managed"] == 0
 
 
-def test_fields_that_this_version_does_not_act_on_are_named() -> None:
-    (record,) = policies(policy(enforcement={"mode": "Enforce", "actions": ["Evict"]}))
-    ready = condition(status(record), "Ready")
-    assert (ready["status"], ready["reason"]) == ("True", "PartlyApplied")
-    assert ready["message"].endswith("spec.enforcement.mode, spec.enforcement.actions.")
-
-
 def test_an_observing_policy_does_not_say_that_it_applies_anything() -> None:
     (record,) = policies(policy(mode="Observe"))
     assert "nothing is limited or refused" in condition(status(record), "Ready")["message"]

@@ -74,6 +74,7 @@ async def serving(
         Identities(reviewer or Reviewer(), clock),
         accounts=Accounts(agent=AGENT, reader=READER),
         limits=lambda _: [],
+        orders=lambda _, __: [],
         measured=lambda sender: measured in ("", sender.id),
         documents=Documents(usage=lambda _, __: {}, tenants=lambda _: {}),
         lapsed=lapsed,

@@ -13,6 +13,7 @@ from devcluster.pki import Authority
 from gpumem_sidecar.channel import Channel
 from gpumem_sidecar.outbox import Outbox
 from gpumem_sidecar.picture import Picture
+from gpumem_sidecar.report import Acknowledgement
 from gpumem_sidecar.reporter import Reporter
 from gpumem_sidecar.trust import Trust
 from leader import Leader, Reply, answer, eventually, leading
@@ -46,6 +47,7 @@ class Sending:
             Channel(url, Trust(authority.pair.certificate.decode()), str(token)),
             self.said.append,
             self.urgent.append,
+            carry_out=lambda orders: [Acknowledgement(one.id, "Unsupported") for one in orders],
             jitter=lambda: 0.0,
         )
         self.thread = threading.Thread(target=self.reporter.run)

@@ -17,6 +17,7 @@ from gpumem_sidecar.outbox import (
     Outbox,
 )
 from gpumem_sidecar.picture import Framework, Gpu, Picture, Process, Shim
+from gpumem_sidecar.report import Acknowledgement
 from gpumem_sidecar.settings import MOST_INTERVAL_SECONDS
 
 GIB = 2**30
@@ -60,8 +61,8 @@ class Sender:
         Report.model_validate_json(content)
         return json.loads(content)
 
-    def accepted(self, **fields: Any) -> None:
-        self.outbox.accepted(Answer(**fields), self.now)
+    def accepted(self, *acknowledgements: Acknowledgement, **fields: Any) -> None:
+        self.outbox.accepted(Answer(**fields), self.now, acknowledgements)
 
 
 @pytest.fixture
@@ -216,11 +217,12 @@ def test_the_processes_of_a_container_add_up_on_each_card_by_itself(sender: Send
     assert not sender.outbox.urgent
 
 
-@pytest.mark.parametrize("action", ["Reclaim", "Kill"])
-def test_an_order_is_answered_and_nothing_is_done(sender: Sender, action: str) -> None:
+def test_an_order_is_urgent_until_it_was_acknowledged(sender: Sender) -> None:
     sender.message(after=HEARTBEAT_SECONDS)
-    sender.accepted(orders=(Order("a-1", action),))
+    sender.accepted(orders=(Order("a-1", "Reclaim"),))
     assert sender.outbox.urgent
+    assert sender.message(picture(), after=URGENT_SECONDS)["acknowledgements"] == []
+    sender.accepted(Acknowledgement("a-1", "Unsupported"), orders=(Order("a-1", "Reclaim"),))
     lost = sender.message(after=URGENT_SECONDS)
     assert lost["acknowledgements"] == [{"id": "a-1", "result": "Unsupported", "bytes": None}]
     sender.outbox.failed(sender.now, 0.0)

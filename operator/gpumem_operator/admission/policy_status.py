@@ -10,7 +10,6 @@ from gpumem_operator.admission.policy_memory import PodMemory
 from gpumem_operator.admission.selection import policy_for, rank
 from gpumem_operator.api import conditions
 from gpumem_operator.api.measure import NOT_MEASURED, Measure
-from gpumem_operator.api.not_acted_on import not_acted_on
 from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.selector import LabelSelector, Requirement
 from gpumem_operator.api.transitions import Finding, renew_conditions
@@ -119,15 +118,6 @@ def _ready(policy: PolicyRecord, unmanaged: int) -> Finding:
             conditions.UNMANAGED_PODS,
             f"New pods get what the spec says. {_count(unmanaged)} that it selects never went"
             f" through admission: create them again to give them their limits.{_read_as(policy)}",
-        )
-    unused = not_acted_on(policy.spec) if policy.spec else ()
-    if unused:
-        return Finding(
-            conditions.READY,
-            "True",
-            conditions.PARTLY_APPLIED,
-            "New pods get what the spec says, apart from what this version does not act on:"
-            f" {', '.join(unused)}.{_read_as(policy)}",
         )
     if policy.read_as:
         what = f"{_what_new_pods_get(policy)}{_read_as(policy)}"

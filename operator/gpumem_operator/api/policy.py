@@ -191,7 +191,7 @@ class Monitoring(Model):
 
 
 class Enforcement(Model):
-    """What happens to a pod that holds more than its limit. Not acted on by this version."""
+    """What happens to a pod that holds more than its limit."""
 
     mode: Literal["Audit", "Warn", "Enforce"] = "Audit"
     """Audit: only recorded what would have been done. Warn: Events and conditions. Enforce: the

@@ -71,6 +71,8 @@ class RecentAction(Model):
     """Name of the pod."""
     uid: Annotated[str, Field(max_length=64)]
     """UID of the pod."""
+    owner_uid: Annotated[str, Field(max_length=64)] | None = None
+    """UID of the controller that made the pod. Absent: nobody's."""
     limit_bytes: int | None = None
     """The pod's limit per GPU at that time, in bytes."""
     used_bytes: int | None = None

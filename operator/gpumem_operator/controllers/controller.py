@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ import kopf
 
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.certificates import CertificateWorker
+from gpumem_operator.controllers.enforcement import EnforcementWorker
 from gpumem_operator.controllers.handlers import make_registry, make_settings
 from gpumem_operator.controllers.incidents import IncidentWorker
 from gpumem_operator.controllers.labels import LabelWorker
@@ -29,13 +30,17 @@ from gpumem_operator.controllers.scaling import ScalingWorker
 from gpumem_operator.controllers.sealing import SealKey
 from gpumem_operator.controllers.statuses import StatusWorker
 from gpumem_operator.controllers.usage import UsageBoard, UsageWorker
-from gpumem_operator.controllers.worker import attempt
+from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.enforcement.order_book import OrderBook
+from gpumem_operator.intake.server import Exchange
 from gpumem_operator.kube.api import Api, connect
 from gpumem_operator.kube.lease import Leadership
 from gpumem_operator.metrics.controller import LEADER
 from gpumem_operator.metrics.server import serve
 from gpumem_operator.metrics.usage import UsageCollector, showing
+from gpumem_operator.reports.pictures import Sender
+from gpumem_operator.reports.report import Acknowledgement, Order
 from gpumem_operator.reports.snapshot import Snapshot
 
 _LOG = logging.getLogger(__name__)
@@ -157,10 +162,13 @@ class Controller:
         board = UsageBoard(self.cache, values=values)
         statuses = StatusWorker(self.cache, writer, values=values, periods=periods)
         incidents = IncidentWorker(writer)
+        orders = OrderBook()
+        enforcement = EnforcementWorker(self.cache, writer, board=board, orders=orders)
 
         def tell(snapshot: Snapshot) -> None:
             statuses.look_at_use(snapshot)
             incidents.look(snapshot)
+            enforcement.look(snapshot)
 
         LEADER.set(1)
         try:
@@ -173,8 +181,10 @@ class Controller:
                     *self._node_enforcers(board, writer, statuses),
                     incidents,
                     ScalingWorker(self.cache, writer, snapshot=board.snapshot, periods=periods),
+                    enforcement,
                     UsageWorker(board, changed=tell, periods=periods),
                     board=board,
+                    orders=orders,
                 )
         finally:
             LEADER.set(0)
@@ -197,7 +207,9 @@ class Controller:
             )
         ]
 
-    async def _run_workers(self, writer: Writer, *workers: Worker, board: UsageBoard) -> None:
+    async def _run_workers(
+        self, writer: Writer, *workers: Worker, board: UsageBoard, orders: OrderBook
+    ) -> None:
         periods = self.options.periods
         async with asyncio.TaskGroup() as group:
             for worker in workers:
@@ -214,6 +226,7 @@ class Controller:
                 intake = ReportIntake(
                     board,
                     writer,
+                    orders=_exchange(orders),
                     options=self.options,
                     reports=self.options.reports,
                     lapsed=self.lapsed,
@@ -239,6 +252,16 @@ class Controller:
                 await asyncio.wait({task})
         for task in ended:
             task.result()
+
+
+def _exchange(orders: OrderBook) -> Exchange:
+    """How the endpoint for reports hands answers in and orders out."""
+
+    def exchange(sender: Sender, said: Sequence[Acknowledgement]) -> list[Order]:
+        orders.heed(sender, said, utc_now())
+        return orders.of(sender)
+
+    return exchange
 
 
 async def _watch_over(watches: asyncio.Task[None]) -> None:

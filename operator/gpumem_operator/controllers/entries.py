@@ -109,6 +109,13 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
         if spec.get(field_name):
             slim_spec[field_name] = spec[field_name]
     status = raw.get("status") or {}
+    slim_status: dict[str, Any] = {
+        "phase": status.get("phase"),
+        "podIP": status.get("podIP"),
+        "containerIDs": container_ids(status),
+    }
+    if overuse := _overuse(status):
+        slim_status["overuse"] = overuse
     return {
         "metadata": {
             "namespace": metadata.get("namespace"),
@@ -121,14 +128,26 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
                 for key in (names.POLICY_HASH_ANNOTATION,)
                 if key in annotations
             },
+            **_ending_and_owner(metadata),
         },
         "spec": slim_spec,
-        "status": {
-            "phase": status.get("phase"),
-            "podIP": status.get("podIP"),
-            "containerIDs": container_ids(status),
-        },
+        "status": slim_status,
     }
+
+
+def _ending_and_owner(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if metadata.get("deletionTimestamp"):
+        found["deletionTimestamp"] = metadata["deletionTimestamp"]
+    owners = (one for one in metadata.get("ownerReferences") or () if one.get("controller"))
+    if owner := next(owners, None):
+        found["owner"] = owner["uid"]
+    return found
+
+
+def _overuse(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    conditions = status.get("conditions") or ()
+    return next((one for one in conditions if one.get("type") == names.OVERUSE_CONDITION), None)
 
 
 def _slim_container(container: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.intake.identity import Identities
 from gpumem_operator.intake.senders import Accounts, account
-from gpumem_operator.intake.server import Documents, Intake
+from gpumem_operator.intake.server import Documents, Exchange, Intake
 from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import SECRETS
 from gpumem_operator.kube.serving import ServingCertificate
@@ -29,6 +29,7 @@ class ReportIntake:
         board: UsageBoard,
         writer: Writer,
         *,
+        orders: Exchange,
         options: ControllerOptions,
         reports: ReportOptions,
         lapsed: Callable[[], str | None],
@@ -47,6 +48,7 @@ class ReportIntake:
                 reader=account(namespace, reports.reader_account),
             ),
             limits=board.limits_of,
+            orders=orders,
             measured=board.measures,
             documents=Documents(usage=board.document, tenants=board.tenants_document),
             lapsed=lapsed,

@@ -24,6 +24,7 @@ from gpumem_operator.reports.cap_hits import CapHits
 from gpumem_operator.reports.counters import ByteSeconds, Entry
 from gpumem_operator.reports.document import usage_document
 from gpumem_operator.reports.freshness import why_stale
+from gpumem_operator.reports.measured import MeasuredPod
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
@@ -99,6 +100,30 @@ class UsageBoard:
             self._snapshot = self._make(now)
             self._made = now
         return self._snapshot
+
+    def uses_on(self, nodes: Iterable[str]) -> Mapping[str, PodUse]:
+        """By uid, what the pods of some nodes hold now. It costs as much as these have pods."""
+        pods: list[MeasuredPod] = []
+        senders: list[Sender] = []
+        for node in nodes:
+            senders.append(Sender("NodeAgent", node))
+            for key in self._keys_by_node.get(node, ()):
+                if row := self._cache.pods.get(key):
+                    pods.append(row.value.measured)
+                    senders.append(Sender("Sidecar", row.uid))
+        found = ((sender, self.store.picture(sender)) for sender in senders)
+        pictures = {sender: picture for sender, picture in found if picture is not None}
+        return attribute(pods, pictures, self._monotonic()).pods
+
+    def age_of(self, sender: Sender) -> float:
+        """Seconds since the sender last said what it sees; infinite where it never has."""
+        picture = self.store.picture(sender)
+        return float("inf") if picture is None else self._monotonic() - picture.heard
+
+    def entry(self, uid: str) -> PodEntry | None:
+        """A GPU pod that has not finished."""
+        row = self._cache.pods.get(self._keys_by_uid.get(uid, ("", "")))
+        return row.value if row and row.uid == uid else None
 
     def document(self, namespace: str, pod: str) -> dict[str, Any]:
         """A snapshot as JSON; of one namespace or pod where they are not empty."""

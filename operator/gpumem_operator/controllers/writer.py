@@ -48,6 +48,11 @@ class Writer:
     async def create(self, path: str, body: Object) -> Object:
         return await self.api.create(path, body, seconds=self._time())
 
+    async def delete(self, path: str, *, uid: str) -> Object:
+        """Delete this very object and no other of its name."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        return await self.api.request("DELETE", path, body=body, seconds=self._time())
+
     async def warn(self, about: Object, *, reason: str, message: str, now: str) -> None:
         """Post a Warning event on an object given by kind, name, uid and, if any, namespace."""
         await self._post_event(about, "Warning", reason=reason, message=message, now=now)

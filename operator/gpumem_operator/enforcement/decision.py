@@ -31,7 +31,7 @@ from gpumem_operator.enforcement.facts import (
 )
 from gpumem_operator.enforcement.level import Level, level_of
 from gpumem_operator.enforcement.sentences import now_holds, what_follows
-from gpumem_operator.enforcement.steps import Deed, Doing, Finished, Policy, Stopped
+from gpumem_operator.enforcement.steps import Deed, Doing, Finished, Policy, Removal, Stopped
 
 WOULD_HAVE: Final = "WouldHave"
 
@@ -173,7 +173,9 @@ def _during(
     if isinstance(step, Stopped):
         records = [*records, _record(facts, action, reason, message)]
     condition = _condition(facts, reason, message, now=began, since=stored.since)
-    return Decision(condition, deed, tuple(records), event=reason)
+    # An eviction is told once it is known what became of it.
+    event = "" if isinstance(deed, Removal) else reason
+    return Decision(condition, deed, tuple(records), event=event)
 
 
 def _condition(

@@ -1,7 +1,7 @@
 """Everything that a decision about one pod may depend on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal
 
@@ -87,7 +87,7 @@ class Answered:
 class Tried:
     """What became of the last attempt to evict or delete the pod."""
 
-    result: Literal["BlockedByPDB", "Failed"]
+    result: Literal["Done", "BlockedByPDB", "Failed"]
     at: datetime
     message: str = ""
 
@@ -113,6 +113,19 @@ class Facts:
     tried: Tried | None = None
     evictions_of_owner: int = 0
     """Of other pods of the same controller within the last hour."""
+
+    def completed(
+        self, *, answers: Mapping[str, Answered], tried: Tried | None, evictions_of_owner: int
+    ) -> "Facts":
+        """With what only the leader at work remembers. A pod that it has evicted is on its way out,
+        whether the watch has told of it or not."""
+        return replace(
+            self,
+            terminating=self.terminating or (tried is not None and tried.result == "Done"),
+            answers=answers,
+            tried=tried,
+            evictions_of_owner=evictions_of_owner,
+        )
 
     @property
     def worst(self) -> Hold | None:

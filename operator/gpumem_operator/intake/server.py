@@ -15,7 +15,7 @@ takes the Authorization header for itself and passes on nothing that says who as
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from gpumem_operator.intake.senders import Accounts, NotAllowed, sender_of
 from gpumem_operator.kube.serving import ServingCertificate
 from gpumem_operator.metrics.intake import ANSWERS
 from gpumem_operator.reports.pictures import Sender
-from gpumem_operator.reports.report import Answer, Limit
+from gpumem_operator.reports.report import Acknowledgement, Answer, Limit, Order
 from gpumem_operator.reports.store import OutOfSequence, Store, TooManySenders
 from gpumem_operator.serving.listener import Listener
 from gpumem_operator.serving.places import Limits
@@ -57,6 +57,8 @@ LIMITS: Final = Limits(
 _SHUTDOWN_SECONDS: Final = 1.0
 
 LimitsOf = Callable[[Sender], list[Limit]]
+Exchange = Callable[[Sender, Sequence[Acknowledgement]], list[Order]]
+"""Takes what a sender says about its orders; gives those that are open."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class Intake:
         *,
         accounts: Accounts,
         limits: LimitsOf,
+        orders: Exchange,
         measured: Callable[[Sender], bool],
         documents: Documents,
         lapsed: Callable[[], str | None] = lambda: None,
@@ -89,6 +92,7 @@ class Intake:
         self._identities = identities
         self._accounts = accounts
         self._limits = limits
+        self._orders = orders
         self._measured = measured
         """Whether what the sender sees is of use to anybody."""
         self._bodies = Bodies()
@@ -194,7 +198,11 @@ class Intake:
             raise Refusal(409, str(error)) from None
         except TooManySenders as error:
             raise Refusal(503, str(error), retry_seconds=30) from None
-        answer = Answer(next="Any" if whole else "Full", limits=self._limits(sender))
+        answer = Answer(
+            next="Any" if whole else "Full",
+            limits=self._limits(sender),
+            orders=self._orders(sender, report.acknowledgements),
+        )
         return web.Response(body=answer.model_dump_json(by_alias=True).encode(), content_type=JSON)
 
     async def _usage(self, request: web.Request) -> web.Response:

@@ -77,6 +77,11 @@ class Store:
             return True
         return _renew(known, report, sender, now)
 
+    def picture(self, sender: Sender) -> Picture | None:
+        """The picture of one sender, however old."""
+        known = self._known.get(sender)
+        return known.picture if known else None
+
     def pictures(self) -> Mapping[Sender, Picture]:
         """All pictures; how old each one is, it says itself."""
         return {

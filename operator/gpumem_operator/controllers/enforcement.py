@@ -1,0 +1,200 @@
+"""Acts on pods over their limits: gather, decide, store the condition, then do one thing.
+
+Every few seconds all pods are looked at, and twice a second those that are over their limit: by
+what their nodes report alone, so that it costs nothing where nobody is.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+from gpumem_operator.controllers.alarms import Alarms
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.overuse import Gathering, Suspect, raw_condition
+from gpumem_operator.controllers.recent_actions import RecentActions
+from gpumem_operator.controllers.removal import remove
+from gpumem_operator.controllers.table import Key
+from gpumem_operator.controllers.usage import UsageBoard
+from gpumem_operator.controllers.worker import attempt, utc_now
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.enforcement.decision import Decision, Record, decide
+from gpumem_operator.enforcement.facts import Condition, Tried
+from gpumem_operator.enforcement.order_book import OrderBook
+from gpumem_operator.enforcement.order_of_pods import Excess, full_cards, in_order
+from gpumem_operator.enforcement.sentences import now_holds
+from gpumem_operator.enforcement.steps import Orders, Removal
+from gpumem_operator.kube.errors import NotFound
+from gpumem_operator.kube.resources import PODS
+from gpumem_operator.reports.snapshot import Snapshot
+from gpumem_operator.reports.uses import PodUse
+
+FIELD_MANAGER: Final = "gpumem-enforcement"
+"""Owner of the pod's condition, and of nothing else."""
+SECONDS: Final = 0.5
+"""Between two looks at pods over their limit; their senders report as often."""
+
+
+class EnforcementWorker:
+    """Runs while this process leads. What it knows beside the conditions may be lost."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        writer: Writer,
+        *,
+        board: UsageBoard,
+        orders: OrderBook,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._cache = cache
+        self._writer = writer
+        self._board = board
+        self._orders = orders
+        self._now = now
+        self._alarms = Alarms(writer, now)
+        self._recent = RecentActions(cache, writer)
+        self._tried: dict[str, Tried] = {}
+        self._watched: dict[str, str] = {}
+        """Nodes by uid of the pods that are over their limit."""
+        self._snapshot: Snapshot | None = None
+        """To be looked at."""
+        self._full: frozenset[str] = frozenset()
+        self._wake = asyncio.Event()
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Judge all of its pods soon."""
+        self._snapshot = snapshot
+        self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            if self._watched:
+                await asyncio.sleep(SECONDS)
+            else:
+                await self._wake.wait()
+            with attempt("enforcement", "one look"):
+                await self.reconcile()
+
+    async def reconcile(self) -> None:
+        """One look: at everything where there is a new snapshot, else at those over their limit."""
+        self._wake.clear()
+        snapshot, self._snapshot = self._snapshot, None
+        over: defaultdict[Key, set[str]] | None = None
+        if snapshot is not None:
+            over = defaultdict(set)
+            self._full = full_cards(snapshot.cards)
+            self._forget(snapshot.pods.keys())
+            uses: Iterable[PodUse] = [view.use for view in snapshot.pods.values()]
+        else:
+            found = self._board.uses_on(set(self._watched.values()))
+            uses = [use for uid, use in found.items() if uid in self._watched]
+        suspects = self._ordered(Gathering(self._cache, self._board).suspects(uses))
+        judged = {suspect.facts.uid for suspect in suspects}
+        # Where no policy decides any more, nobody has to be watched.
+        self._watched = {uid: node for uid, node in self._watched.items() if uid in judged}
+        for suspect in suspects:
+            with attempt("enforcement", f"pod {suspect.title}"):
+                await self._treat(suspect)
+            if over is not None and _is_over(suspect) and suspect.decider.policy_name:
+                pod = suspect.entry.measured
+                over[pod.namespace, suspect.decider.policy_name].add(pod.name)
+        await self._recent.write(over, self._now())
+
+    def _ordered(self, suspects: Iterable[Suspect]) -> list[Suspect]:
+        by_uid = {suspect.facts.uid: suspect for suspect in suspects}
+        excess = (
+            Excess(
+                uid, {hold.gpu: hold.excess_bytes for hold in suspect.facts.holds if hold.is_over}
+            )
+            for uid, suspect in by_uid.items()
+        )
+        return [by_uid[uid] for uid in in_order(excess, self._full)]
+
+    async def _treat(self, suspect: Suspect) -> None:
+        uid, now = suspect.facts.uid, self._now()
+        facts = suspect.facts.completed(
+            answers=self._orders.answers(uid),
+            tried=self._tried.get(uid),
+            evictions_of_owner=self._recent.evictions_of(suspect, now),
+        )
+        decision = decide(facts, now)
+        self._watch(suspect, decision.condition or facts.stored)
+        if decision.condition is not None and not await self._store(suspect, decision.condition):
+            return
+        for record in decision.records:
+            self._recent.add(suspect, record, now)
+        deed = decision.deed
+        self._orders.give(uid, deed if isinstance(deed, Orders) else None)
+        if isinstance(deed, Removal):
+            await self._remove(suspect, deed)
+        await self._tell(suspect, decision)
+
+    def _watch(self, suspect: Suspect, condition: Condition | None) -> None:
+        uid = suspect.facts.uid
+        if condition is not None and condition.status == "True":
+            self._watched[uid] = suspect.entry.measured.node
+            return
+        self._watched.pop(uid, None)
+        self._tried.pop(uid, None)
+        self._orders.forget(uid)
+
+    async def _store(self, suspect: Suspect, condition: Condition) -> bool:
+        """Whether the pod still is there to be told about."""
+        pod = suspect.entry.measured
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
+            "status": {"conditions": [raw_condition(condition)]},
+        }
+        path = PODS.path(pod.name, namespace=pod.namespace, subresource="status")
+        try:
+            self._cache.pods.see(await self._writer.apply(path, body, manager=FIELD_MANAGER))
+        except NotFound:
+            self._watched.pop(pod.uid, None)
+            return False
+        return True
+
+    async def _remove(self, suspect: Suspect, removal: Removal) -> None:
+        uid, before = suspect.facts.uid, self._tried.get(suspect.facts.uid)
+        outcome = await remove(self._writer, suspect.entry.measured, removal)
+        self._tried[uid] = Tried(outcome.result, self._now(), outcome.message)
+        if before is None or before.result != outcome.result:
+            worst = suspect.facts.worst
+            record = Record(
+                removal.action,
+                outcome.result,
+                ". ".join(part for part in (now_holds(suspect.facts), outcome.message) if part),
+                worst.limit_bytes if worst else None,
+                worst.used.bytes if worst else None,
+            )
+            self._recent.add(suspect, record, self._now())
+            word = {"Done": "Evicted" if removal.action == "Evict" else "Deleted"}
+            await self._warn(suspect, word.get(outcome.result, outcome.result), record.message)
+
+    async def _tell(self, suspect: Suspect, decision: Decision) -> None:
+        if decision.event and decision.condition is not None:
+            await self._warn(suspect, decision.event, decision.condition.message)
+
+    async def _warn(self, suspect: Suspect, reason: str, message: str) -> None:
+        pod = suspect.entry.measured
+        about = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "uid": pod.uid,
+        }
+        await self._alarms.tell(about, kind=reason, message=f"{message} ({suspect.decider.title})")
+
+    def _forget(self, uids: Iterable[str]) -> None:
+        kept = set(uids)
+        self._orders.keep(kept)
+        self._tried = {uid: tried for uid, tried in self._tried.items() if uid in kept}
+        self._watched = {uid: node for uid, node in self._watched.items() if uid in kept}
+
+
+def _is_over(suspect: Suspect) -> bool:
+    return any(hold.is_over for hold in suspect.facts.holds)

@@ -1,0 +1,91 @@
+"""Carries orders of the leader out: what it may, and about the very process that was meant.
+
+An order comes again with every answer until it was acknowledged, so nothing has to be remembered
+here: what became of a Reclaim stands in the shim's file under the order's id.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+
+from gpumem_sidecar import order_file
+from gpumem_sidecar.answer import Order
+from gpumem_sidecar.cgroups import place_of
+from gpumem_sidecar.processes import Facts, facts_of
+from gpumem_sidecar.report import Acknowledgement
+from gpumem_sidecar.run_folder import RunFolder
+from gpumem_sidecar.sampler import EMPTY_DIR
+from gpumem_sidecar.settings import Settings
+
+RESULTS = frozenset({"Done", "Busy", "Unsupported", "NoSuchProcess", "Failed"})
+
+
+class Hands:
+    """Of one sender."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def carry_out(self, orders: Iterable[Order]) -> list[Acknowledgement]:
+        """What became of those that are over; the others are under way."""
+        outcomes = (self._outcome(order) for order in orders)
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _outcome(self, order: Order) -> Acknowledgement | None:
+        if order.action not in self._settings.actions:
+            return Acknowledgement(order.id, "Unsupported")
+        facts = facts_of(order.pid) if order.pid > 1 else None
+        if facts is None or not self._is_meant(facts, order):
+            return Acknowledgement(order.id, "NoSuchProcess")
+        try:
+            return self._kill(order) if order.action == "Kill" else self._reclaim(order, facts)
+        except OSError:
+            return Acknowledgement(order.id, "Failed")
+
+    def _is_meant(self, facts: Facts, order: Order) -> bool:
+        """The process id may be another one's by now. A sidecar's order is about its own pod: in
+        its PID namespace nobody else is."""
+        if facts.start_time != order.start_time:
+            return False
+        if not self._settings.agent:
+            return order.pod_uid == self._settings.pod_uid
+        return place_of(facts.cgroup).pod_uid == order.pod_uid
+
+    def _kill(self, order: Order) -> Acknowledgement:
+        descriptor = os.pidfd_open(order.pid)
+        try:
+            # Since the first look the process may have ended, and its id been given again. The
+            # descriptor means one process for ever: if it is the right one now, it stays so.
+            facts = facts_of(order.pid)
+            if facts is None or not self._is_meant(facts, order):
+                return Acknowledgement(order.id, "NoSuchProcess")
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        except ProcessLookupError:
+            return Acknowledgement(order.id, "NoSuchProcess")
+        finally:
+            os.close(descriptor)
+        return Acknowledgement(order.id, "Done")
+
+    def _reclaim(self, order: Order, facts: Facts) -> Acknowledgement | None:
+        folder = self._folder(order)
+        key = (facts.inner_pid, facts.start_time)
+        state = next(
+            (one for one in folder.states({key}) if one.container == order.container), None
+        )
+        if state is None:
+            return Acknowledgement(order.id, "Unsupported")
+        reclaimed = state.reclaimed
+        with folder.container(order.container) as container:
+            if reclaimed is None or reclaimed.id != order.id:
+                order_file.give(container, key, order.id)
+                return None
+            order_file.take_back(container, key)
+        result = reclaimed.result if reclaimed.result in RESULTS else "Failed"
+        return Acknowledgement(order.id, result, reclaimed.bytes)
+
+    def _folder(self, order: Order) -> RunFolder:
+        if not self._settings.agent:
+            return RunFolder(self._settings.run_path)
+        return RunFolder(self._settings.pods_path, (order.pod_uid, *EMPTY_DIR.split("/")))
