@@ -1,14 +1,14 @@
 """Carries orders of the leader out: what it may, and about the very process that was meant.
 
-An order comes again with every answer until it was acknowledged, so nothing has to be remembered
-here: what became of a Reclaim stands in the shim's file under the order's id.
+An order comes again with every answer until it was acknowledged or withdrawn. What became of a
+Reclaim stands in the shim's file under the order's id, so a sender that starts anew loses nothing.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from gpumem_sidecar import order_file
 from gpumem_sidecar.answer import Order
@@ -27,16 +27,31 @@ class Hands:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._given: dict[str, tuple[Order, order_file.Key]] = {}
+        """Orders whose files lie in the run folder, by id."""
 
-    def carry_out(self, orders: Iterable[Order]) -> list[Acknowledgement]:
-        """What became of those that are over; the others are under way."""
-        outcomes = (self._outcome(order) for order in orders)
+    def carry_out(self, orders: Collection[Order]) -> list[Acknowledgement]:
+        """What became of those that are over; the others are under way. Files of orders that are
+        not given any more are taken back."""
+        outcomes = [self._outcome(order) for order in orders]
+        for withdrawn in self._given.keys() - {order.id for order in orders}:
+            self._take_back(withdrawn)
         return [outcome for outcome in outcomes if outcome is not None]
+
+    def _take_back(self, order_id: str) -> None:
+        order, key = self._given.pop(order_id)
+        try:
+            with self._folder(order).container(order.container) as container:
+                order_file.take_back(container, key)
+        except OSError:
+            return  # the pod's folder went with it
 
     def _outcome(self, order: Order) -> Acknowledgement | None:
         if order.action not in self._settings.actions:
             return Acknowledgement(order.id, "Unsupported")
-        facts = facts_of(order.pid) if order.pid > 1 else None
+        # Nobody is to end the first process of a node; the first of a namespace may give back.
+        lowest = 2 if order.action == "Kill" else 1
+        facts = facts_of(order.pid) if order.pid >= lowest else None
         if facts is None or not self._is_meant(facts, order):
             return Acknowledgement(order.id, "NoSuchProcess")
         try:
@@ -77,11 +92,13 @@ class Hands:
         if state is None:
             return Acknowledgement(order.id, "Unsupported")
         reclaimed = state.reclaimed
-        with folder.container(order.container) as container:
-            if reclaimed is None or reclaimed.id != order.id:
+        if reclaimed is None or reclaimed.id != order.id:
+            with folder.container(order.container) as container:
                 order_file.give(container, key, order.id)
-                return None
-            order_file.take_back(container, key)
+            self._given[order.id] = order, key
+            return None
+        self._given[order.id] = order, key  # also where an earlier start of ours put it there
+        self._take_back(order.id)
         result = reclaimed.result if reclaimed.result in RESULTS else "Failed"
         return Acknowledgement(order.id, result, reclaimed.bytes)
 

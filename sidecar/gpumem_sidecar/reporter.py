@@ -9,7 +9,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from http.client import HTTPException
 from typing import Protocol
 
@@ -46,7 +46,7 @@ class Reporter:
         say: Callable[[str], None],
         set_urgent: Callable[[bool], None] = lambda _: None,
         *,
-        carry_out: Callable[[Iterable[Order]], list[Acknowledgement]] = lambda _: [],
+        carry_out: Callable[[Collection[Order]], list[Acknowledgement]] = lambda _: [],
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from devcluster.roleprocess import free_ports
 from devcluster.sandbox import child_of, inside, new_namespace
-from devcluster.simulated_driver import MIB, Driver, environment, numbered_device
+from devcluster.simulated_driver import MIB, Driver, numbered_device
+from intake.real_sidecar import running
 from intake.senders import Cast
-from patience import PATIENCE_SECONDS
-from shimmed import SIDECAR
 from simulated_driver.node import Node, needs_namespaces
 
 pytestmark = pytest.mark.cluster
@@ -24,31 +19,6 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path / "driver")
-
-
-@contextmanager
-def running(
-    node: Node, cast: Cast, folder: Path, *, token: str, command: Sequence[str]
-) -> Iterator[None]:
-    (folder / "token").write_text(token)
-    [port] = free_ports(1)
-    variables: Mapping[str, str] = environment(node.folder) | {
-        "PYTHONPATH": str(SIDECAR),
-        "GPUMEM_HEALTH_PORT": str(port),
-        "GPUMEM_INTERVAL_SECONDS": "0.5",
-        "GPUMEM_PID_NAMESPACE": "Pod",
-        "GPUMEM_REPORT_URL": f"https://127.0.0.1:{cast.leader_port()}/v1/reports",
-        "GPUMEM_REPORT_CA": cast.ca,
-        "GPUMEM_REPORT_TOKEN_FILE": str(folder / "token"),
-        "GPUMEM_RUN_PATH": str(folder / "run"),
-    }
-    process = subprocess.Popen(command, env=variables)
-    try:
-        yield
-    finally:
-        # Inside a PID namespace nsenter ends here, and the sidecar with the namespace.
-        process.terminate()
-        process.wait(timeout=PATIENCE_SECONDS)
 
 
 @needs_namespaces
@@ -61,7 +31,7 @@ def test_what_a_process_holds_is_in_the_policy_s_status(
         # Its environment is that of the test, so the pod is told on the way.
         program = ("env", f"GPUMEM_POD_UID={uid}", sys.executable, "-m", "gpumem_sidecar")
         command = [*enter, *program]
-        with running(node, cast, tmp_path, token=cast.token("train"), command=command):
+        with running(node.folder, cast, tmp_path, token=cast.token("train"), command=command):
             cast.until(lambda: cast.memory().get("usedBytes") == 3072 * MIB)
             assert cast.memory()["unknownPods"] == 0
             held.set(1024)
@@ -79,7 +49,7 @@ def test_what_a_driver_hides_is_unknown_and_not_zero(
         program = ("env", f"GPUMEM_POD_UID={uid}", sys.executable, "-m", "gpumem_sidecar")
         command = [*enter, *program]
         labels = {"namespace": cast.namespace, "pod": "train", "reason": "DriverHidesMemory"}
-        with running(node, cast, tmp_path, token=cast.token("train"), command=command):
+        with running(node.folder, cast, tmp_path, token=cast.token("train"), command=command):
             cast.until(lambda: cast.series("gpumem_unknown", **labels) == [1])
     assert "usedBytes" not in cast.memory()
 
@@ -89,7 +59,7 @@ def test_the_agent_tells_the_parts_of_a_card(cast: Cast, node: Node, tmp_path: P
     with node.hold(3072):
         command = [sys.executable, "-m", "gpumem_sidecar", "--agent"]
         token = cast.agent(agent_node)
-        with running(node, cast, tmp_path, token=token, command=command):
+        with running(node.folder, cast, tmp_path, token=token, command=command):
             cast.until(lambda: cast.series("gpumem_gpu_total_bytes", node=agent_node))
             parts = {
                 part: cast.series(f"gpumem_{part}_bytes", node=agent_node)

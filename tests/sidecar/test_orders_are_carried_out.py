@@ -48,7 +48,13 @@ class Program:
         folder.mkdir(exist_ok=True)
         folder.chmod(0o1777)
         names = {"schemaVersion": 1, "pid": self.process.pid, "startTime": self.start_time}
-        state = {**names, "container": "main", "frameworks": [], "gpus": [], "reclaimed": reclaimed}
+        state: dict[str, Any] = {
+            **names,
+            "container": "main",
+            "frameworks": [],
+            "gpus": [],
+            "reclaimed": reclaimed,
+        }
         (folder / f"{self.place}.json").write_text(json.dumps(state))
 
     @property
@@ -106,6 +112,15 @@ def test_an_order_is_put_beside_the_state_and_taken_back_when_it_was_answered(
     assert hands.carry_out([program.order()]) == [Acknowledgement("a-1", "Done", 512)]
     assert not program.file.exists()
     assert results(hands, program.order()) == ["Done"], "the first answer may have been lost"
+
+
+def test_an_order_that_is_withdrawn_is_taken_back(program: Program) -> None:
+    program.tell()
+    hands = sidecar(program)
+    hands.carry_out([program.order()])
+    assert program.file.exists()
+    assert hands.carry_out([]) == []
+    assert not program.file.exists()
 
 
 def test_the_answer_to_an_earlier_order_is_none_to_this_one(program: Program) -> None:
