@@ -12,6 +12,7 @@ from typing import Final
 
 from gpumem_operator.controllers.alarms import Alarms
 from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.growing import GrowingPods
 from gpumem_operator.controllers.overuse import Gathering, Suspect, raw_condition
 from gpumem_operator.controllers.recent_actions import RecentActions
 from gpumem_operator.controllers.removal import remove
@@ -27,6 +28,7 @@ from gpumem_operator.enforcement.sentences import now_holds
 from gpumem_operator.enforcement.steps import Orders, Removal
 from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import PODS
+from gpumem_operator.metrics import growth as series
 from gpumem_operator.reports.snapshot import Snapshot
 from gpumem_operator.reports.uses import PodUse
 
@@ -54,6 +56,7 @@ class EnforcementWorker:
         self._orders = orders
         self._now = now
         self._alarms = Alarms(writer, now)
+        self._growing = GrowingPods(self._alarms)
         self._recent = RecentActions(cache, writer)
         self._tried: dict[str, Tried] = {}
         self._watched: dict[str, str] = {}
@@ -69,13 +72,16 @@ class EnforcementWorker:
         self._wake.set()
 
     async def run(self) -> None:
-        while True:
-            if self._watched:
-                await asyncio.sleep(SECONDS)
-            else:
-                await self._wake.wait()
-            with attempt("enforcement", "one look"):
-                await self.reconcile()
+        try:
+            while True:
+                if self._watched:
+                    await asyncio.sleep(SECONDS)
+                else:
+                    await self._wake.wait()
+                with attempt("enforcement", "one look"):
+                    await self.reconcile()
+        finally:
+            series.show(())
 
     async def reconcile(self) -> None:
         """One look: at everything where there is a new snapshot, else at those over their limit."""
@@ -101,6 +107,8 @@ class EnforcementWorker:
                 pod = suspect.entry.measured
                 over[pod.namespace, suspect.decider.policy_name].add(pod.name)
         await self._recent.write(over, self._now())
+        if snapshot is not None:
+            await self._growing.look(suspects)
 
     def _ordered(self, suspects: Iterable[Suspect]) -> list[Suspect]:
         by_uid = {suspect.facts.uid: suspect for suspect in suspects}
@@ -179,15 +187,8 @@ class EnforcementWorker:
             await self._warn(suspect, decision.event, decision.condition.message)
 
     async def _warn(self, suspect: Suspect, reason: str, message: str) -> None:
-        pod = suspect.entry.measured
-        about = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-        }
-        await self._alarms.tell(about, kind=reason, message=f"{message} ({suspect.decider.title})")
+        text = f"{message} ({suspect.decider.title})"
+        await self._alarms.tell(suspect.about, kind=reason, message=text)
 
     def _forget(self, uids: Iterable[str]) -> None:
         kept = set(uids)
