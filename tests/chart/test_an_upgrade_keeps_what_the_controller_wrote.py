@@ -67,6 +67,8 @@ def _real_ca(installation: Installation) -> str:
         ("controller", "list", ["secrets"], "no"),
         ("controller", "create", ["secrets"], "no"),
         ("controller", "patch", ["pods", "-A"], "yes"),
+        ("controller", "create", ["pods", "-A", "--subresource=eviction"], "yes"),
+        ("controller", "patch", ["pods", "-A", "--subresource=status"], "yes"),
         ("controller", "delete", ["pods", "-A"], "no"),
         ("controller", "create", ["pods", "-A"], "no"),
         ("controller", "patch", ["gpumemorypolicies", "-A"], "no"),
