@@ -116,9 +116,9 @@ class UsageBoard:
         return attribute(pods, pictures, self._monotonic()).pods
 
     def age_of(self, sender: Sender) -> float:
-        """Seconds since the sender last said what it sees; infinite where it never has."""
+        """Seconds since the sender last looked, as far as it told; infinite where it never has."""
         picture = self.store.picture(sender)
-        return float("inf") if picture is None else self._monotonic() - picture.heard
+        return float("inf") if picture is None else self._monotonic() - picture.sampled
 
     def entry(self, uid: str) -> PodEntry | None:
         """A GPU pod that has not finished."""
