@@ -22,7 +22,7 @@ from devcluster.balancer import Balancer
 from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError
 from devcluster.provided import fill_seal, provide_certificate
-from devcluster.roleprocess import PROBE_SECONDS, READY_SECONDS, Role, free_ports
+from devcluster.roleprocess import PROBE_SECONDS, READY_SECONDS, Role, free_ports, run_role
 
 CHART = Path(__file__).parent.parent / "charts" / "gpu-memory-operator"
 RELEASE = "gpu-memory-operator"
@@ -220,10 +220,17 @@ class Installation:
 
     def _uninstall(self) -> None:
         """`helm uninstall`, and then what the chart did not make."""
+        if "controller" in self._roles and self.kubeconfig_of("controller").exists():
+            self.open_gates()
         self.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--ignore-not-found")
         # The next release's controller would wait for a Lease that nobody gave back.
         kinds = "leases.coordination.k8s.io,secrets"
         self.cluster.kubectl("delete", kinds, "--all", "-n", NAMESPACE, "--ignore-not-found")
+
+    def open_gates(self) -> None:
+        """What the chart's own Job does before the release goes; the controller's account may."""
+        arguments = [f"--namespace={NAMESPACE}", f"--settings={self._settings}"]
+        run_role("uninstall", [*arguments, f"--kubeconfig={self.kubeconfig_of('controller')}"])
 
     # Processes
 

@@ -6,6 +6,7 @@ import http.client
 import os
 import select
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -80,6 +81,15 @@ class RoleProcess:
             return 0, str(error)
         finally:
             connection.close()
+
+
+def run_role(name: str, arguments: Sequence[str]) -> None:
+    """Run a role that ends by itself. Raises ClusterError, with what it said, where it failed."""
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCES}{os.pathsep}{python_path()}"}
+    command = [sys.executable, "-m", "gpumem_operator", f"--role={name}", *arguments]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise ClusterError(f"role {name} ended with {ended.returncode}:\n{ended.stderr}")
 
 
 class Role:

@@ -13,7 +13,7 @@ from gpumem_operator.api.values import Values
 from gpumem_operator.kube import decoding
 from gpumem_operator.settings import Flags, SettingsError, load_values
 
-ROLES = ("webhook", "controller")
+ROLES = ("webhook", "controller", "uninstall")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +34,10 @@ def _run_of(role: str) -> Callable[[Flags, Values], int]:
         from gpumem_operator.webhook import process as webhook
 
         return webhook.run
+    if role == "uninstall":
+        from gpumem_operator.controllers import uninstall
+
+        return uninstall.run
     from gpumem_operator.controllers import process as controller
 
     return controller.run

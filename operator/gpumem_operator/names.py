@@ -44,6 +44,8 @@ PYTHON_PATH_ANNOTATION: Final = f"{GROUP}/python-path"
 """On pods, by their author: what the image itself has in PYTHONPATH."""
 PROCESSES_PER_GPU_ANNOTATION: Final = f"{GROUP}/processes-per-gpu"
 """On pods, by their author: how many processes of a container share one GPU (default 1)."""
+GROUP_SIZE_ANNOTATION: Final = f"{GROUP}/group-size"
+"""On pods, by their author: how many pods of one controller go through a quota together."""
 LONGEST_ANNOTATION_NAME: Final = 63
 """Kubernetes' limit for the part of an annotation key behind the slash."""
 
@@ -56,6 +58,9 @@ OVERUSE_CONDITION: Final = f"{GROUP}/Overuse"
 """Condition of pods: a container holds more than its limit; its reason says what was begun."""
 
 QUOTA_GATE: Final = f"{GROUP}/quota"
+"""Scheduling gate of pods, by admission: opened by the leader when the tenant has room."""
+MOST_IN_A_GROUP: Final = 1000
+"""Largest value of the annotation about groups: as many reservations as a tenant can have."""
 
 
 def container_limit_annotation(container: str) -> str:

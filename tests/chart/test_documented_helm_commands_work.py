@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,15 @@ def shown_in(document: str, program: str = "helm") -> list[list[str]]:
     text = (ROOT / document).read_text()
     lines = re.findall(rf"^\$ ({program} .+)$", text, re.MULTILINE)
     return [shlex.split(line)[1:] for line in lines]
+
+
+def end_the_job(cluster: Cluster) -> None:
+    """Say that the pod which opens gates has succeeded, as the kubelet of a node would."""
+    mine = ["pods", "-l", "app.kubernetes.io/component=uninstall", "-n", "gpumem-system"]
+    cluster.kubectl("wait", "--for=create", *mine, WAIT)
+    name = cluster.kubectl("get", *mine, "-o", "name").stdout.strip()
+    body = '{"status": {"phase": "Succeeded"}}'
+    cluster.kubectl("patch", name, "-n", "gpumem-system", "--subresource=status", "-p", body)
 
 
 def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +55,10 @@ def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.M
         definitions = names("customresourcedefinitions")
         assert len(definitions) == 2
 
-        cluster.helm(*uninstall)
+        with ThreadPoolExecutor(1) as other:
+            going = other.submit(cluster.helm, *uninstall)
+            end_the_job(cluster)
+            going.result()
 
         assert names("customresourcedefinitions") == definitions
         assert names("deployments", "clusterroles", "validatingadmissionpolicies") == set()

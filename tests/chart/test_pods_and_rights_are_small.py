@@ -89,9 +89,11 @@ def test_each_role_has_an_account_of_its_own() -> None:
     assert len(set(accounts)) == 2
     # The reader's has no pod and no rights: its tokens show who may ask the leader.
     reader = "gpu-memory-operator-reader"
+    job = "gpu-memory-operator-uninstall"
     assert {found["metadata"]["name"] for found in of_kind(manifests, "ServiceAccount")} == {
         *accounts,
         reader,
+        job,
     }
     for binding in of_kind(manifests, "RoleBinding", "ClusterRoleBinding"):
         [subject] = binding["subjects"]

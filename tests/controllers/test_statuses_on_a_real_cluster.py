@@ -62,17 +62,26 @@ def test_a_tenant_is_charged_for_the_pods_of_its_namespaces(view: View, namespac
         tenant(namespace, limit="100Gi", whole="80Gi", selector=selector),
         managed_pod("declared", policy="", namespace=namespace, memory="10Gi", source="Resource"),
         pod("whole", namespace=namespace),
-        managed_pod("gated", policy="", namespace=namespace, gates=("gpumemory.dev/quota",)),
+        managed_pod(
+            "gated",
+            policy="",
+            namespace=namespace,
+            memory="101Gi",
+            source="Resource",
+            gates=("gpumemory.dev/quota",),
+        ),
     )
     view.admit(namespace)
     what = f"gpumemorytenant/{namespace}"
     view.wait(what, ".status.chargedBytes", str(90 * GIB))
+    view.wait(what, ".status.readable.charged", "90Gi")
     status = view.get("gpumemorytenant", namespace)["status"]
     assert [(row["name"], row["chargedBytes"]) for row in status["topPods"]] == [
         ("whole", 80 * GIB),
         ("declared", 10 * GIB),
     ]
-    assert "queuedBytes" not in status
+    assert [row["name"] for row in status["queue"]] == ["gated"]
+    assert status["queue"][0]["reason"] == "LargerThanQuota"
     view.wait(what, '.status.conditions[?(@.type=="WithinQuota")].status', "True")
 
     view.patch(what, {"spec": {"quota": {"limit": "50Gi"}}})

@@ -49,7 +49,7 @@ def test_more_than_the_quota_says_how_much_too_much() -> None:
     within = condition(status(charged(40), charged(61)), "WithinQuota")
     assert (within["status"], within["reason"]) == ("False", "QuotaExceeded")
     assert "101Gi" in within["message"]
-    assert "1Gi too much. This version does not act on spec.quota.onExceeded" in within["message"]
+    assert "1Gi too much. Nothing is evicted; new pods wait until" in within["message"]
 
 
 def test_a_charge_that_can_not_be_read_makes_the_answer_unknown_unless_it_is_no_anyway() -> None:

@@ -34,6 +34,7 @@ def operations(pod: Mapping[str, Any], plan: PodPlan, memory_resource: str) -> l
         *_volumes(spec, plan),
         *_share_process_namespace(spec, plan),
         *_affinity(pod, plan),
+        *_gate(spec, plan),
     ]
 
 
@@ -196,6 +197,18 @@ def _affinity(pod: Mapping[str, Any], plan: PodPlan) -> Iterator[Operation]:
         yield {"op": "remove", "path": "/spec/affinity"}
     elif wanted != present:
         yield _add("/spec/affinity", wanted)
+
+
+def _gate(spec: Mapping[str, Any], plan: PodPlan) -> Iterator[Operation]:
+    gates: Sequence[Mapping[str, Any]] = spec.get("schedulingGates") or []
+    ours = [place for place, gate in enumerate(gates) if gate.get("name") == names.QUOTA_GATE]
+    if plan.waits and not ours:
+        gate = {"name": names.QUOTA_GATE}
+        path = "/spec/schedulingGates"
+        yield _add(f"{path}/-", gate) if gates else _add(path, [gate])
+    elif not plan.waits:
+        for place in reversed(ours):
+            yield {"op": "remove", "path": f"/spec/schedulingGates/{place}"}
 
 
 def _add(path: str, value: Any) -> Operation:

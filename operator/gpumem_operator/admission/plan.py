@@ -35,5 +35,7 @@ class PodPlan:
     volumes: tuple[Mapping[str, Any], ...] = ()
     node_label: str | None = None
     """Label that the pod's node must have; None takes back what an earlier plan required."""
+    waits: bool = False
+    """Whether it gets our scheduling gate; one that it has goes otherwise."""
     share_process_namespace: bool | None = None
     """False takes back what an earlier admission set; None leaves the author's own alone."""

@@ -115,6 +115,9 @@ def _review(
     devices = tuple(_devices_in_tenants(facts, surroundings))
     quotas = quota.check(facts, declarations, surroundings.tenants, values)
     refused = [*_reserved_names(facts), *devices, *quotas.violations]
+    if surroundings.tenants:
+        refused.extend(quota.places_itself(facts, surroundings.tenants))
+        refused.extend(quota.faulty_group(facts))
     # Without a tenant nobody but the policy minds a faulty declaration, and it may only observe.
     if decider.active or surroundings.tenants:
         refused.extend(declarations.violations)
@@ -128,8 +131,9 @@ def _review(
         warnings.extend(f"would be refused: {violation}" for violation in hindsight.violations)
     warnings.extend(doubts(planned.plan, declarations, decider=decider, nodes=nodes))
     warnings.extend(planned.warnings)
+    plan = replace(planned.plan, waits=quota.waits(facts, surroundings.tenants))
     return Verdict(
-        operations=tuple(operations(pod, planned.plan, values.memory_resource)),
+        operations=tuple(operations(pod, plan, values.memory_resource)),
         warnings=shown_warnings(warnings),
     )
 

@@ -21,13 +21,13 @@ class Quota(Model):
     """Whether a card that nobody else can use is charged as declared or as a whole one.
     Default: Declared."""
     on_exceeded: Literal["Queue", "Reject", "Warn"] = "Queue"
-    """Pods past the quota wait (Queue), are refused (Reject), or are only reported (Warn). Not
-    acted on by this version for a pod that fits into the whole quota: it is let in, charged, and
-    condition WithinQuota turns False. Queue and Reject refuse a pod that is larger than the whole
-    quota. Default: Queue."""
+    """Pods past the quota wait (Queue), are refused (Reject), or are only reported (Warn). Reject
+    is not acted on by this version for a pod that fits into the whole quota: it is let in, charged,
+    and condition WithinQuota turns False. Queue and Reject refuse a pod that is larger than the
+    whole quota. Default: Queue."""
     hold_after_seconds: Annotated[int, Field(ge=0, le=604_800)] = 600
-    """A pod passed over for so long holds the room that becomes free for itself. Not acted on by
-    this version, in which no pod waits. Default: 600."""
+    """A pod that has waited for so long since its creation holds the room that becomes free for
+    itself: pods behind it wait, too. Default: 600."""
 
 
 class TenantSpec(Model):
@@ -64,6 +64,9 @@ class QueuedPod(Model):
     """Name of the pod."""
     bytes: int
     """What it asks for, in bytes."""
+    reason: Annotated[str, Field(max_length=63)] | None = None
+    """What it waits for: NoRoom, HeldForAnother (an older pod has waited for holdAfterSeconds),
+    GroupIncomplete, LargerThanQuota or TooManyReservations."""
 
 
 class TopPod(Model):

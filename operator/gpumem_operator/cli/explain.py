@@ -14,6 +14,7 @@ from gpumem_operator.cli.cells import floor
 from gpumem_operator.cli.declared_limits import as_believed, cap_of, limits_of
 from gpumem_operator.cli.next_steps import next_steps
 from gpumem_operator.cli.python_path import HINT, containers_without_the_images
+from gpumem_operator.cli.waiting import waiting_lines
 from gpumem_operator.ledger.charge import (
     UNKNOWN_RATES,
     charge_pod,
@@ -33,6 +34,8 @@ class Known:
     policies: tuple[PolicyRecord, ...]
     namespace: NamespaceRecord
     tenants: tuple[TenantRecord, ...] | None = None
+    tenant_statuses: Row = field(default_factory=dict)
+    """Raw, by the name of the tenant."""
     usage: Row | None = None
     """The leader's row of this pod; empty where it knows none."""
     events: tuple[Row, ...] = ()
@@ -48,7 +51,7 @@ def explain_pod(pod: Row, known: Known, *, about_nodes: Sequence[str] = ()) -> l
     pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
         return [title, "  It asks for no GPU, so nothing here concerns it."]
-    lines = [title, *_policy(pod, known), *_gate(pod)]
+    lines = [title, *_policy(pod, known), *_gate(pod, known)]
     lines += [*_containers(pod, known), *_charge(pod, known), *_use(pod, known)]
     lines += [*about_nodes, *(f"  event: {one}" for one in _events(known.events))]
     return lines + [f"  next step: {step}" for step in steps_for(pod, known)]
@@ -147,10 +150,11 @@ def _why_not_handled(labels: Mapping[str, str], chosen: list[PolicyRecord], know
     return "no policy selects it, and its namespace is in no tenant that can be read"
 
 
-def _gate(pod: Row) -> Iterator[str]:
+def _gate(pod: Row, known: Known) -> Iterator[str]:
     gates = [gate.get("name") for gate in (pod.get("spec") or {}).get("schedulingGates") or ()]
     if names.QUOTA_GATE in gates:
-        yield "  waits: for room in its tenant's quota (gate gpumemory.dev/quota); not charged yet"
+        tenants = tenants_of(known.namespace, known.tenants or ())
+        yield from waiting_lines(pod, tenants, known.tenant_statuses)
 
 
 def _containers(pod: Row, known: Known) -> Iterator[str]:

@@ -221,6 +221,10 @@ async def _known(api: Api, namespace: str) -> tuple[Known, list[str]]:
         tenants=None
         if quotas is None
         else tuple(tenant_record(raw) for raw in quotas.get("items") or ()),
+        tenant_statuses={
+            raw["metadata"]["name"]: raw.get("status") or {}
+            for raw in (quotas or {}).get("items") or ()
+        },
     )
     return known, notes
 

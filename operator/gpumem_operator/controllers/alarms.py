@@ -34,6 +34,11 @@ class Alarms:
         if len(self._told) > MOST_REMEMBERED:
             del self._told[next(iter(self._told))]
 
+    def told_lately(self, uid: str, kind: str) -> bool:
+        """Whether `tell` would say nothing about this now."""
+        last = self._told.get((uid, kind))
+        return last is not None and self._now() - last < PAUSE
+
 
 def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     """The condition of a raw status; empty where there is none."""

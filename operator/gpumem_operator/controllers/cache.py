@@ -1,5 +1,6 @@
 """What every replica knows of the cluster, kept by kopf's watches and by whole lists."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -57,6 +58,7 @@ class Cache:
         """Whether everything has been listed once."""
         self._pods_in: defaultdict[str, set[Key]] = defaultdict(set)
         self._policies_in: defaultdict[str, set[Key]] = defaultdict(set)
+        self._listing = asyncio.Lock()
         self._memberships: Memberships | None = None
         """None: not known since a namespace or the spec of a tenant changed."""
         self.namespaces.listeners.append(self._follow_namespace)
@@ -142,9 +144,16 @@ class Cache:
 
     async def list_all(self, api: Api) -> None:
         """Read everything anew, one kind after the other. Raises ApiError."""
-        for resource, table in self.tables:
-            await _list(api, resource, table)
+        # Two lists of one table at a time would not tell what went away during which.
+        async with self._listing:
+            for resource, table in self.tables:
+                await _list(api, resource, table)
         self.complete = True
+
+    async def list_pods(self, api: Api) -> None:
+        """Read the pods anew that carry our label. Raises ApiError."""
+        async with self._listing:
+            await _list(api, PODS, self.pods)
 
 
 async def _list(api: Api, resource: Resource, table: Table[Any]) -> None:

@@ -25,6 +25,7 @@ from gpumem_operator.controllers.labels import LabelWorker
 from gpumem_operator.controllers.node_enforcers import NodeEnforcerWorker
 from gpumem_operator.controllers.nodes import NodeWorker
 from gpumem_operator.controllers.options import ControllerOptions
+from gpumem_operator.controllers.queue import QueueWorker
 from gpumem_operator.controllers.reporting import ReportIntake
 from gpumem_operator.controllers.scaling import ScalingWorker
 from gpumem_operator.controllers.sealing import SealKey
@@ -178,6 +179,7 @@ class Controller:
                     LabelWorker(self.cache, writer, values=values, periods=periods),
                     NodeWorker(self.cache, writer, values=values, periods=periods),
                     statuses,
+                    QueueWorker(self.cache, writer, values=values, periods=periods),
                     *self._node_enforcers(board, writer, statuses),
                     incidents,
                     ScalingWorker(self.cache, writer, snapshot=board.snapshot, periods=periods),

@@ -15,7 +15,8 @@ from gpumem_operator.api.records import PolicyRecord, TenantRecord
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.measured import container_ids, measured_pod
 from gpumem_operator.ledger import node_enforcers
-from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, is_charged
+from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, has_finished, is_charged
+from gpumem_operator.ledger.groups import Group, group_size
 from gpumem_operator.ledger.node_memory import FIELD_MANAGER
 from gpumem_operator.reports.measured import MeasuredPod
 from gpumem_operator.scaling.preallocators import growing_frameworks, preallocating_server
@@ -55,6 +56,8 @@ class PodEntry:
     growing: frozenset[str]
     """Frameworks that are told to take memory as they need it."""
     values: Values = field(repr=False, compare=False)
+    gated: bool = False
+    """Whether it carries our gate and has not finished."""
     _charges: dict[Rates, int | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -71,6 +74,26 @@ class PodEntry:
     def measured(self) -> MeasuredPod:
         """The pod as measurement sees it."""
         return measured_pod(self.pod, self.values)
+
+    @property
+    def uid(self) -> str:
+        return str(self.pod["metadata"]["uid"])
+
+    @cached_property
+    def group(self) -> Group | None:
+        """The group whose pods go through a quota together; None for a pod on its own."""
+        owner = self.pod["metadata"].get("controller")
+        size = group_size(self.annotations.get(names.GROUP_SIZE_ANNOTATION))
+        return Group(owner["uid"], size) if owner and size and size > 1 else None
+
+    @property
+    def revision(self) -> tuple[str, str] | None:
+        """Deployment and ReplicaSet by name; None where no Deployment made the pod."""
+        owner = self.pod["metadata"].get("controller")
+        template = self.labels.get("pod-template-hash")
+        if not owner or owner["kind"] != "ReplicaSet" or not template:
+            return None
+        return str(owner["name"]).removesuffix(f"-{template}"), str(owner["name"])
 
     def charge(self, rates: Rates = UNKNOWN_RATES) -> int | None:
         """What the pod is charged, in bytes; None where that is not known."""
@@ -91,6 +114,7 @@ def pod_entry(raw: Mapping[str, Any], values: Values) -> PodEntry:
         terminating=bool((raw.get("metadata") or {}).get("deletionTimestamp")),
         server=preallocating_server(raw),
         growing=growing_frameworks(raw),
+        gated=not is_charged(raw) and not has_finished(raw),
         values=values,
     )
 
@@ -105,7 +129,13 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
         for kind in KINDS
         if spec.get(kind)
     }
-    for field_name in ("schedulingGates", "nodeName", "shareProcessNamespace", "hostPID"):
+    for field_name in (
+        "schedulingGates",
+        "nodeName",
+        "shareProcessNamespace",
+        "hostPID",
+        "priority",
+    ):
         if spec.get(field_name):
             slim_spec[field_name] = spec[field_name]
     status = raw.get("status") or {}
@@ -125,10 +155,11 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
             "labels": metadata.get("labels") or {},
             "annotations": {
                 key: annotations[key]
-                for key in (names.POLICY_HASH_ANNOTATION,)
+                for key in (names.POLICY_HASH_ANNOTATION, names.GROUP_SIZE_ANNOTATION)
                 if key in annotations
             },
             **_ending_and_owner(metadata),
+            "controller": _controller(metadata),
         },
         "spec": slim_spec,
         "status": slim_status,
@@ -148,6 +179,13 @@ def _ending_and_owner(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def _overuse(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
     conditions = status.get("conditions") or ()
     return next((one for one in conditions if one.get("type") == names.OVERUSE_CONDITION), None)
+
+
+def _controller(metadata: Mapping[str, Any]) -> Mapping[str, str] | None:
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return {key: str(owner.get(key)) for key in ("kind", "name", "uid")}
+    return None
 
 
 def _slim_container(container: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from gpumem_operator import names
+from gpumem_operator.api.quantity import whole_number
+
 
 @dataclass(frozen=True)
 class Group:
@@ -17,6 +20,14 @@ class Group:
 
     controller_uid: str
     size: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """What pods of earlier revisions of a Deployment are charged."""
+
+    deployment: str
+    amount_bytes: int
 
 
 @dataclass(frozen=True)
@@ -32,8 +43,8 @@ class WaitingPod:
     """Bytes by tenant that is asked for room; None where that can not be told."""
     priority: int = 0
     group: Group | None = None
-    controller: str = ""
-    """Kind and name of its controller, as `ReplicaSet/train-7d4b9`; empty where it has none."""
+    older_revision: Held | None = None
+    """What older pods of the same rollout hold; None where there are none."""
 
     @property
     def title(self) -> str:
@@ -71,6 +82,12 @@ class Entry:
                 return None
             total.update(pod.needs)
         return total
+
+
+def group_size(text: str | None) -> int | None:
+    """The annotation as a number from 1 to MOST_IN_A_GROUP; None where it is none of them."""
+    number = whole_number(text or "")
+    return number if number is not None and 1 <= number <= names.MOST_IN_A_GROUP else None
 
 
 def entries_of(waiting: Iterable[WaitingPod], alive: Mapping[Group, int]) -> list[Entry]:

@@ -16,7 +16,9 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-MOST_RESERVATIONS: Final = 1000
+from gpumem_operator import names
+
+MOST_RESERVATIONS: Final = names.MOST_IN_A_GROUP
 """In the status of one tenant, whose size is bounded."""
 LAPSE_SECONDS: Final = 60.0
 

@@ -64,6 +64,7 @@ def _use(
 ) -> dict[str, Any]:
     if charged is None:
         return {"usedBytes": None, "unknownPods": None, "readable": None}
+    queued = current.get("queuedBytes")
     used = settled(used_of([pod.measure for pod in pods]), current.get("usedBytes"))
     return {
         "usedBytes": used,
@@ -71,6 +72,7 @@ def _use(
         "readable": {
             "charged": show_bytes(charged),
             "used": None if used is None else show_bytes(used),
+            **({} if queued is None else {"queued": show_bytes(queued)}),
         },
     }
 
@@ -112,10 +114,21 @@ def _ready(tenant: TenantRecord, shared: Shared, namespaces: int | None) -> Find
         conditions.READY,
         "True",
         conditions.SHARED_NAMESPACES if shared else conditions.APPLIED,
-        "Pods of its namespaces are charged to it. This version refuses a pod that is larger than"
-        f" the whole quota; it does not yet hold back pods that only exceed what is left."
+        f"Pods of its namespaces are charged to it. {_WHAT_IS_DONE[_mode(tenant)]}"
         f"{_what_is_shared(shared)}{''.join(f' {sentence}' for sentence in tenant.read_as)}",
     )
+
+
+_WHAT_IS_DONE: Final = {
+    "Queue": "Pods for which there is no room wait.",
+    "Reject": "This version refuses a pod that is larger than the whole quota; it does not yet"
+    " refuse pods that only exceed what is left.",
+    "Warn": "Pods past the quota are let in, and reported.",
+}
+
+
+def _mode(tenant: TenantRecord) -> str:
+    return "Queue" if tenant.spec is None else tenant.spec.quota.on_exceeded
 
 
 def _what_is_shared(shared: Shared) -> str:
@@ -158,6 +171,9 @@ def _past_it(on_exceeded: str) -> str:
     """What its people have to know: pods go on, and more are let in."""
     if on_exceeded == "Warn":
         return " spec.quota.onExceeded is Warn: pods are let in all the same."
+    if on_exceeded == "Queue":
+        # Pods that were there before the quota, or it was lowered.
+        return " Nothing is evicted; new pods wait until enough of these have ended."
     return (
         f" This version does not act on spec.quota.onExceeded {on_exceeded} here: pods are let in"
         " all the same. Delete some, or raise spec.quota.limit."

@@ -104,6 +104,7 @@ class TestTenant:
         stored = admitted(raw, tenant())
         assert frozen(stored) == ("Resource", gib(8))
         stored["spec"]["containers"][0].pop("env")
+        assert stored["spec"].pop("schedulingGates") == [{"name": names.QUOTA_GATE}]
         assert stored["spec"] == raw["spec"]
         assert stored["metadata"]["labels"] == {names.MANAGED_LABEL: "true"}
         assert stored["metadata"]["annotations"].keys() == {names.SUMMARY_ANNOTATION}

@@ -1,0 +1,36 @@
+"""Opening the gate of a pod: the one edit after which it may run."""
+
+from gpumem_operator import names
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.table import Key
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.kube.errors import Conflict, NotFound
+from gpumem_operator.kube.resources import PODS
+
+
+async def open_gate(cache: Cache, writer: Writer, key: Key, uid: str) -> None:
+    """Take our gate from a pod, and take the answer in. Raises Conflict where the pod changed.
+
+    A pod that is gone, is another one by now, or has no gate any more is left alone.
+    """
+    row = cache.pods.get(key)
+    if row is None or row.uid != uid or not row.value.gated:
+        return
+    gates = row.value.pod["spec"].get("schedulingGates") or ()
+    others = [gate for gate in gates if gate.get("name") != names.QUOTA_GATE]
+    body = {
+        # The list is replaced as a whole, so nobody may have changed it meanwhile.
+        "metadata": {"uid": uid, "resourceVersion": str(row.version)},
+        "spec": {"schedulingGates": others},
+    }
+    path = PODS.path(key[1], namespace=key[0])
+    try:
+        cache.pods.see(await writer.merge(path, body))
+    except NotFound:
+        return
+    except Conflict:
+        try:
+            cache.pods.see(await writer.api.get(path))
+        except NotFound:
+            return
+        raise

@@ -1,0 +1,228 @@
+"""The queue of every tenant: the leader reserves in statuses, then opens gates.
+
+One turn is taken over all tenants. What it reserves is stored before any gate is opened, so that a
+crash between two requests overruns nothing; the next turn, or the next leader, goes on from there.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.entries import PodEntry
+from gpumem_operator.controllers.gates import open_gate
+from gpumem_operator.controllers.inbox import Inbox
+from gpumem_operator.controllers.options import Periods
+from gpumem_operator.controllers.queue_events import QueueEvents
+from gpumem_operator.controllers.queue_picture import Picture, picture_of
+from gpumem_operator.controllers.table import Key
+from gpumem_operator.controllers.worker import attempt, utc_now
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.kube.errors import Conflict, NotFound
+from gpumem_operator.kube.lease import LeadershipLost
+from gpumem_operator.kube.resources import NAMESPACES, PODS, TENANTS
+from gpumem_operator.ledger import epoch
+from gpumem_operator.ledger.groups import WaitingPod
+from gpumem_operator.ledger.queue import Turn, decide
+from gpumem_operator.ledger.queue_status import queue_status
+from gpumem_operator.ledger.reservation import Reservation, overdue, unseen_since
+from gpumem_operator.metrics.controller import RECONCILE_SECONDS
+
+_LOG = logging.getLogger(__name__)
+_SETTLE: Final = 0.05
+"""Seconds in which changes are gathered: a queue that moves is written some times a second."""
+_LOOK_AGAIN: Final = 10.0
+"""Seconds: reservations lapse, and pods begin to hold, without any event."""
+_AT_ONCE: Final = 16
+"""Gates that are being opened at the same time."""
+
+
+class QueueWorker:
+    """Lets waiting pods through while this process leads."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        writer: Writer,
+        *,
+        values: Values,
+        periods: Periods,
+        now: Callable[[], datetime] = utc_now,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cache = cache
+        self._writer = writer
+        self._values = values
+        self._periods = periods
+        self._now = now
+        self._monotonic = monotonic
+        self._epoch = 0
+        self._gone: set[str] = set()
+        """Uids of pods that are not there any more, of which a reservation may be left."""
+        self._unseen: Mapping[str, float] = {}
+        self._events = QueueEvents(writer, now=now)
+        self._changed: Inbox[str] = Inbox()
+        cache.pods.listeners.append(self._pod_changed)
+        cache.tenants.listeners.append(lambda _, __, ___: self._changed.add("tenants"))
+        cache.namespaces.listeners.append(lambda _, __, ___: self._changed.add("namespaces"))
+
+    def _pod_changed(self, _: Key, old: PodEntry | None, new: PodEntry | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._gone.add(old.uid)
+        self._changed.add("pods")
+
+    async def run(self) -> None:
+        await self._until_done("beginning", self.begin)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._events.run())
+            group.create_task(self._turns())
+
+    async def _turns(self) -> None:
+        self._changed.add("start")
+        while True:
+            try:
+                async with asyncio.timeout(_LOOK_AGAIN):
+                    await self._changed.take(settle=_SETTLE)
+            except TimeoutError:
+                pass
+            with RECONCILE_SECONDS.labels("queue").time():
+                await self._until_done("turn", self.turn)
+
+    async def _until_done(self, what: str, work: Callable[[], Any]) -> None:
+        while True:
+            with attempt("queue", what) as outcome:
+                await work()
+            if not outcome.failed:
+                return
+            if not outcome.overtaken:
+                await asyncio.sleep(self._periods.retry)
+
+    async def begin(self) -> None:
+        """Raise the epoch of every tenant, then list the pods: only then anything is decided."""
+        rows = [row.value.status.get("epoch") for _, row in self._cache.tenants.rows()]
+        self._epoch = epoch.next_epoch(rows)
+        for (_, name), _ in list(self._cache.tenants.rows()):
+            await self._raise_epoch(name)
+        await self._cache.list_pods(self._writer.api)
+
+    async def turn(self) -> None:
+        """Reserve what there is room for, and open the gates of pods that have all they need."""
+        await self._adopt_tenants()
+        picture = await self._surely_unwanted(picture_of(self._cache, self._values))
+        await self._look_for_unseen(picture)
+        self._gone &= {one.pod_uid for one in picture.reservations}
+        turn = decide(
+            picture.accounts,
+            picture.waiting,
+            opened=picture.opened,
+            gone=self._gone,
+            alive=picture.alive,
+            now=self._now().timestamp(),
+        )
+        await self._write(picture, turn)
+        await self._open(turn.through)
+        self._events.tell(picture, turn)
+
+    async def _adopt_tenants(self) -> None:
+        """Tenants that came since, or that an earlier leader wrote to once more."""
+        late = False
+        for (_, name), row in list(self._cache.tenants.rows()):
+            stored = row.value.status.get("epoch")
+            match epoch.standing(stored, self._epoch):
+                case epoch.Standing.LATER:
+                    raise LeadershipLost(
+                        f"tenant {name} has epoch {stored}, and this leader's is {self._epoch}:"
+                        " another one leads"
+                    )
+                case epoch.Standing.EARLIER:
+                    await self._raise_epoch(name)
+                    late = late or stored is not None
+                case epoch.Standing.OWN:
+                    pass
+        if late:
+            await self._cache.list_pods(self._writer.api)
+
+    async def _raise_epoch(self, name: str) -> None:
+        """What is stored then is known: the answer is taken in. Raises Conflict after a retry."""
+        row = self._cache.tenants.get(("", name))
+        if row is None:
+            return
+        try:
+            await self._write_status(name, row.version, {"epoch": self._epoch})
+        except NotFound:
+            self._cache.tenants.drop(("", name), row.uid)
+        except Conflict:
+            self._cache.tenants.see(await self._writer.api.get(TENANTS.path(name)))
+            raise
+
+    async def _write(self, picture: Picture, turn: Turn) -> None:
+        """The statuses that differ, in the order of names. Raises Conflict where one changed."""
+        for account in picture.accounts:
+            version, status = picture.stored[account.name]
+            wanted = queue_status(account, turn, epoch=self._epoch)
+            if any((status.get(key) or None) != (value or None) for key, value in wanted.items()):
+                try:
+                    await self._write_status(account.name, version, wanted)
+                except Conflict:
+                    answer = await self._writer.api.get(TENANTS.path(account.name))
+                    self._cache.tenants.see(answer)
+                    raise
+
+    async def _write_status(self, name: str, version: int, status: Mapping[str, Any]) -> None:
+        body = {"metadata": {"resourceVersion": str(version)}, "status": dict(status)}
+        path = TENANTS.path(name, subresource="status")
+        # The next decision has to know what is stored now, and not when the watch tells it.
+        self._cache.tenants.see(await self._writer.merge(path, body))
+
+    async def _open(self, pods: Iterable[WaitingPod]) -> None:
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(pod: WaitingPod) -> None:
+            async with places:
+                with attempt("queue", f"gate of pod {pod.title}") as outcome:
+                    await open_gate(self._cache, self._writer, (pod.namespace, pod.name), pod.uid)
+            if outcome.failed:
+                pause = 0.0 if outcome.overtaken else self._periods.retry
+                asyncio.get_running_loop().call_later(pause, self._changed.add, "gates")
+
+        await asyncio.gather(*(one(pod) for pod in pods))
+
+    async def _surely_unwanted(self, picture: Picture) -> Picture:
+        """A gate that no tenant wants is opened at once, so it has to be true.
+
+        The watch of pods may be ahead of those of tenants and namespaces: both are read anew.
+        """
+        unwanted = [pod for pod in picture.waiting if pod.needs is not None and not pod.needs]
+        if not unwanted:
+            return picture
+        for raw in (await self._writer.api.get(TENANTS.path())).get("items") or ():
+            self._cache.tenants.see(raw)
+        for name in {pod.namespace for pod in unwanted}:
+            with suppress(NotFound):
+                self._cache.namespaces.see(await self._writer.api.get(NAMESPACES.path(name)))
+        await self._adopt_tenants()
+        return picture_of(self._cache, self._values)
+
+    async def _look_for_unseen(self, picture: Picture) -> None:
+        """Reservations of pods that nobody has seen for a while: are there such pods at all?"""
+        unseen = {
+            one.pod_uid: one for one in picture.reservations if one.pod_uid not in picture.seen
+        }
+        now = self._monotonic()
+        self._unseen = unseen_since(self._unseen, unseen, now)
+        for uid in overdue(self._unseen, now):
+            if not await self._is_there(unseen[uid]):
+                self._gone.add(uid)
+
+    async def _is_there(self, one: Reservation) -> bool:
+        path = PODS.path(one.name, namespace=one.namespace)
+        try:
+            found = await self._writer.api.get(path)
+        except NotFound:
+            return False
+        return bool(found["metadata"]["uid"] == one.pod_uid)

@@ -1,0 +1,85 @@
+"""Events on waiting pods: the scheduler says nothing about a pod that carries a gate.
+
+A pod that waits for seconds only is not told of. What has not changed is told again after a while,
+because events are forgotten.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final
+
+from gpumem_operator.controllers.alarms import Alarms
+from gpumem_operator.controllers.queue_picture import Picture
+from gpumem_operator.controllers.worker import attempt
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.ledger.groups import WaitingPod
+from gpumem_operator.ledger.queue import Reason, Turn
+from gpumem_operator.ledger.queue_status import (
+    explain_place,
+    explain_unreadable,
+    largest,
+    places,
+)
+
+_PERIOD: Final = 2.0
+"""Seconds between two rounds, and the least that a pod has waited when it is told of."""
+_MOST_AT_ONCE: Final = 100
+"""Events in one round."""
+
+
+class QueueEvents:
+    """Tells about the latest turn, at its own pace."""
+
+    def __init__(self, writer: Writer, *, now: Callable[[], datetime]) -> None:
+        self._alarms = Alarms(writer, now)
+        self._now = now
+        self._latest: tuple[Picture, Turn] | None = None
+
+    def tell(self, picture: Picture, turn: Turn) -> None:
+        """From now on this is what is told."""
+        self._latest = picture, turn
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(_PERIOD)
+            await self.round()
+
+    async def round(self) -> None:
+        """Post what is due, the first in the queues first."""
+        if self._latest is None:
+            return
+        for pod, reason, message in islice(self._due(*self._latest), _MOST_AT_ONCE):
+            with attempt("queue", f"event on pod {pod.title}"):
+                await self._alarms.tell(_about(pod), kind=reason.value, message=message)
+
+    def _due(self, picture: Picture, turn: Turn) -> Iterator[tuple[WaitingPod, Reason, str]]:
+        for account in picture.accounts:
+            holders = largest(picture.charged[account.name])
+            for place in places(turn, account.name):
+                obstacle = place.waiting.obstacle
+                # Of several tenants, the one that it waits for explains it.
+                if obstacle.tenant in ("", account.name) and self._is_due(
+                    place.pod, obstacle.reason
+                ):
+                    message = explain_place(place, account.name, holders)
+                    yield place.pod, obstacle.reason, message
+        for one in turn.waiting:
+            for pod in one.entry.pods:
+                if pod.needs is None and self._is_due(pod, Reason.UNREADABLE):
+                    yield pod, Reason.UNREADABLE, explain_unreadable(pod)
+
+    def _is_due(self, pod: WaitingPod, reason: Reason) -> bool:
+        waited = self._now().timestamp() - pod.created
+        return waited >= _PERIOD and not self._alarms.told_lately(pod.uid, reason.value)
+
+
+def _about(pod: WaitingPod) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+    }

@@ -1,0 +1,139 @@
+"""What a tenant's status says of its queue, and what people read about a place in it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gpumem_operator.api.quantity import add_bytes, show_bytes
+from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.groups import WaitingPod
+from gpumem_operator.ledger.queue import Account, Obstacle, Reason, Turn, Waiting
+from gpumem_operator.ledger.reservation import reservation_rows
+
+MOST_QUEUED: Final = 50
+MOST_HOLDERS: Final = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """One waiting pod, as its tenant's queue shows it."""
+
+    pod: WaitingPod
+    waiting: Waiting
+    number: int
+    """From 1, among `length` pods that wait for room in this tenant."""
+    length: int
+
+
+def places(turn: Turn, tenant: str) -> list[Place]:
+    """The tenant's queue in order."""
+    found = [
+        (pod, one)
+        for one in turn.waiting
+        for pod in one.entry.pods
+        if pod.needs is not None and tenant in pod.needs
+    ]
+    return [Place(pod, one, number, len(found)) for number, (pod, one) in enumerate(found, start=1)]
+
+
+def queue_status(account: Account, turn: Turn, *, epoch: int) -> dict[str, Any]:
+    """The fields of the status that are written together; charge and reservations among them."""
+    queue = places(turn, account.name)
+    return {
+        "epoch": epoch,
+        "chargedBytes": account.charged_bytes,
+        "reservations": reservation_rows(turn.reservations[account.name]),
+        "queuedBytes": add_bytes((one.pod.needs or {})[account.name] for one in queue),
+        "queue": [_row(one, account.name) for one in queue[:MOST_QUEUED]],
+    }
+
+
+def _row(place: Place, tenant: str) -> dict[str, Any]:
+    return {
+        "namespace": place.pod.namespace,
+        "name": place.pod.name,
+        "bytes": (place.pod.needs or {})[tenant],
+        "reason": place.waiting.obstacle.reason.value,
+    }
+
+
+def explain_place(place: Place, tenant: str, holders: Sequence[ChargedPod]) -> str:
+    """Why the pod waits and what helps; `holders` are charged pods, the largest first."""
+    obstacle = place.waiting.obstacle
+    sentences = [
+        f"waits in place {place.number} of {place.length} for GPU memory of tenant {tenant}:"
+        f" {_cause(place, obstacle)}",
+        *_holders(obstacle, holders),
+        *_rollout(place.pod),
+        f"Next step: {_NEXT_STEP[obstacle.reason]}",
+    ]
+    return ". ".join(sentences)
+
+
+def explain_unreadable(pod: WaitingPod) -> str:
+    """Of a pod of which cannot be told whose room it needs."""
+    return (
+        f"{pod.title} waits: a tenant of its namespace can not be read, so it is not known how much"
+        " room there is. Next step: the platform team corrects the tenant (kubectl get gmt)"
+    )
+
+
+def _cause(place: Place, obstacle: Obstacle) -> str:
+    entry = place.waiting.entry
+    count = len(entry.pods)
+    if obstacle.reason is Reason.INCOMPLETE:
+        return (
+            f"{count} of the {count + entry.missing} pods of its group are there, and a group goes"
+            " on whole"
+        )
+    who = "it asks" if count == 1 else f"its group of {count} pods asks"
+    asked = f"{who} for {show_bytes(obstacle.asked_bytes)}"
+    if obstacle.room is None:
+        return asked
+    room = obstacle.room
+    if obstacle.reason is Reason.NEVER_FITS:
+        return f"{asked}, which is more than the whole quota of {show_bytes(room.limit_bytes)}"
+    left = show_bytes(max(room.left_bytes, 0))
+    figures = (
+        f"{asked}, and {left} of {show_bytes(room.limit_bytes)} are left"
+        f" ({show_bytes(room.charged_bytes)} charged, {show_bytes(room.reserved_bytes)} reserved"
+        " for pods on their way)"
+    )
+    if obstacle.reason is Reason.HELD:
+        return f"{figures}, held for {obstacle.holder}, which has waited longer"
+    return figures
+
+
+def _holders(obstacle: Obstacle, holders: Sequence[ChargedPod]) -> Iterator[str]:
+    if obstacle.reason is Reason.NO_ROOM and holders:
+        named = ", ".join(
+            f"{pod.title} {show_bytes(pod.charged_bytes or 0)}" for pod in holders[:MOST_HOLDERS]
+        )
+        yield f"Most is held by {named}"
+
+
+def _rollout(pod: WaitingPod) -> Iterator[str]:
+    if pod.older_revision is not None:
+        held = pod.older_revision
+        yield (
+            f"Older pods of its own Deployment {held.deployment} hold"
+            f" {show_bytes(held.amount_bytes)}, and a rollout with maxUnavailable 0 ends none of"
+            " them before this one runs: with maxSurge 0 and maxUnavailable 1 it needs no more room"
+        )
+
+
+_NEXT_STEP: Final[Mapping[Reason, str]] = {
+    Reason.NO_ROOM: "wait, end a pod that holds room, or have the quota raised",
+    Reason.HELD: "wait, or give the pod a higher PriorityClass",
+    Reason.INCOMPLETE: "let its controller create the others (gpumemory.dev/group-size)",
+    Reason.NEVER_FITS: "ask for less, or have the quota raised",
+    Reason.FULL: "wait for some seconds",
+    Reason.UNREADABLE: "the platform team corrects the tenant",
+}
+
+
+def largest(pods: Iterable[ChargedPod]) -> list[ChargedPod]:
+    """Those that are charged most, in a stable order."""
+    return sorted(pods, key=lambda pod: (-(pod.charged_bytes or 0), pod.namespace, pod.name))[
+        :MOST_HOLDERS
+    ]

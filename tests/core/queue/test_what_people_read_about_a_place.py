@@ -1,0 +1,67 @@
+"""Sentences of Events about waiting pods: requested, used, left, the largest holders, next step."""
+
+from dataclasses import replace
+
+from core.queue.waiting_pods import LATER, account, waiting
+from gpumem_operator.api.quantity import GIB
+from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.groups import Group, Held, WaitingPod
+from gpumem_operator.ledger.queue import Account, decide
+from gpumem_operator.ledger.queue_status import explain_place, largest, places, queue_status
+
+HOLDERS = [ChargedPod("team", "small", 10 * GIB), ChargedPod("team", "large", 80 * GIB)]
+
+
+def sentence(*pods: WaitingPod, tenant: Account | None = None) -> str:
+    """About the last of these pods."""
+    found = tenant or account(limit=100 * GIB, charged=90 * GIB)
+    turn = decide([found], pods, now=LATER)
+    (*_, place) = places(turn, found.name)
+    return explain_place(place, found.name, largest(HOLDERS))
+
+
+def test_all_that_a_person_needs_is_in_one_sentence() -> None:
+    assert sentence(waiting("a", 40 * GIB, age=9), waiting("b", 16 * GIB)) == (
+        "waits in place 2 of 2 for GPU memory of tenant research: it asks for 16Gi, and 10Gi of"
+        " 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is held by"
+        " team/large 80Gi, team/small 10Gi. Next step: wait, end a pod that holds room, or have the"
+        " quota raised"
+    )
+
+
+def test_room_that_is_held_names_for_whom() -> None:
+    tenant = account(limit=100 * GIB, charged=90 * GIB, hold_after=5)
+    text = sentence(waiting("old", 40 * GIB, age=9), waiting("young", GIB), tenant=tenant)
+    assert "held for team/old, which has waited longer" in text
+    assert "PriorityClass" in text
+
+
+def test_what_can_never_fit_is_told_so() -> None:
+    text = sentence(waiting("huge", 101 * GIB))
+    assert "it asks for 101Gi, which is more than the whole quota of 100Gi" in text
+
+
+def test_a_group_that_is_not_whole_counts_its_pods() -> None:
+    text = sentence(waiting("a", GIB, group=Group("job", 4)))
+    assert "1 of the 4 pods of its group are there" in text
+
+
+def test_a_group_asks_together() -> None:
+    gang = [waiting(name, 8 * GIB, group=Group("job", 2)) for name in ("a", "b")]
+    assert "its group of 2 pods asks for 16Gi" in sentence(*gang)
+
+
+def test_a_rollout_that_waits_for_its_own_surge_pod_is_told_so() -> None:
+    pod = replace(waiting("new", 40 * GIB), older_revision=Held("serve", 80 * GIB))
+    text = sentence(pod)
+    assert "Older pods of its own Deployment serve hold 80Gi" in text
+    assert "maxSurge 0 and maxUnavailable 1" in text
+
+
+def test_a_status_shows_the_first_fifty_and_counts_all() -> None:
+    pods = [waiting(f"p{number:03}", 20 * GIB, age=999 - number) for number in range(60)]
+    tenant = account(limit=100 * GIB, charged=90 * GIB)
+    status = queue_status(tenant, decide([tenant], pods, now=LATER), epoch=7)
+    assert [row["name"] for row in status["queue"]] == [f"p{number:03}" for number in range(50)]
+    assert status["queuedBytes"] == 60 * 20 * GIB
+    assert (status["epoch"], status["chargedBytes"], status["reservations"]) == (7, 90 * GIB, [])
