@@ -6,6 +6,7 @@ from typing import Any
 
 from gpumem_operator import names
 from gpumem_operator.admission.selection import candidates, rank
+from gpumem_operator.api.gates import is_gated
 from gpumem_operator.api.pods import is_gpu_pod, is_handled
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, TenantRecord, tenants_of
@@ -151,8 +152,7 @@ def _why_not_handled(labels: Mapping[str, str], chosen: list[PolicyRecord], know
 
 
 def _gate(pod: Row, known: Known) -> Iterator[str]:
-    gates = [gate.get("name") for gate in (pod.get("spec") or {}).get("schedulingGates") or ()]
-    if names.QUOTA_GATE in gates:
+    if is_gated(pod):
         tenants = tenants_of(known.namespace, known.tenants or ())
         yield from waiting_lines(pod, tenants, known.tenant_statuses)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gpumem_operator import names
+from gpumem_operator.api.gates import is_gated
 from gpumem_operator.ledger.charge import has_finished
 from gpumem_operator.reports.reasons import NO_PROCESS, REASONS
 
@@ -34,7 +34,7 @@ def next_steps(
 
 def _while_it_waits(pod: Row, events: tuple[Row, ...]) -> Iterator[str]:
     spec = pod.get("spec") or {}
-    if names.QUOTA_GATE in [gate.get("name") for gate in spec.get("schedulingGates") or ()]:
+    if is_gated(pod):
         yield "wait for room in the quota: kubectl gpumem tenants shows who takes it"
     elif not spec.get("nodeName") and any(e.get("reason") == "FailedScheduling" for e in events):
         yield "ask for less, or add a node that has what the scheduler's event says is missing"

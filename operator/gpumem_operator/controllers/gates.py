@@ -1,6 +1,6 @@
 """Opening the gate of a pod: the one edit after which it may run."""
 
-from gpumem_operator import names
+from gpumem_operator.api.gates import without_gate
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.table import Key
 from gpumem_operator.controllers.writer import Writer
@@ -16,13 +16,7 @@ async def open_gate(cache: Cache, writer: Writer, key: Key, uid: str) -> None:
     row = cache.pods.get(key)
     if row is None or row.uid != uid or not row.value.gated:
         return
-    gates = row.value.pod["spec"].get("schedulingGates") or ()
-    others = [gate for gate in gates if gate.get("name") != names.QUOTA_GATE]
-    body = {
-        # The list is replaced as a whole, so nobody may have changed it meanwhile.
-        "metadata": {"uid": uid, "resourceVersion": str(row.version)},
-        "spec": {"schedulingGates": others},
-    }
+    body = without_gate(row.value.pod, uid=uid, version=str(row.version))
     path = PODS.path(key[1], namespace=key[0])
     try:
         cache.pods.see(await writer.merge(path, body))

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gpumem_operator import names
+from gpumem_operator.api.gates import is_gated, without_gate
 from gpumem_operator.api.values import Values
 from gpumem_operator.kube.api import Api, Patch, connect
 from gpumem_operator.kube.errors import ApiError, Conflict, NotFound
@@ -61,26 +61,17 @@ async def open_all_gates(api: Api) -> int:
     """
     opened = 0
     while True:
-        gated = [pod async for page in pages(api, PODS) for pod in page.items if _is_gated(pod)]
+        gated = [pod async for page in pages(api, PODS) for pod in page.items if is_gated(pod)]
         if not gated:
             return opened
         places = asyncio.Semaphore(_AT_ONCE)
         opened += sum(await asyncio.gather(*(_open(api, pod, places) for pod in gated)))
 
 
-def _is_gated(pod: Mapping[str, Any]) -> bool:
-    gates = pod["spec"].get("schedulingGates") or ()
-    return any(gate.get("name") == names.QUOTA_GATE for gate in gates)
-
-
 async def _open(api: Api, pod: Mapping[str, Any], places: asyncio.Semaphore) -> bool:
     """Whether it was this that opened the gate; a pod that changed meanwhile is listed again."""
     metadata = pod["metadata"]
-    gates = pod["spec"]["schedulingGates"]
-    body = {
-        "metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
-        "spec": {"schedulingGates": [one for one in gates if one["name"] != names.QUOTA_GATE]},
-    }
+    body = without_gate(pod, uid=metadata["uid"], version=metadata["resourceVersion"])
     async with places:
         try:
             path = PODS.path(metadata["name"], namespace=metadata["namespace"])

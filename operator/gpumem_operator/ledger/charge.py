@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gpumem_operator import names
+from gpumem_operator.api.gates import is_gated
 from gpumem_operator.api.pods import ContainerFacts, PodFacts, Source, env_value, gather
 from gpumem_operator.api.quantity import LARGEST_BYTES, floor_to_mib, whole_number
 from gpumem_operator.api.tenant import Quota
@@ -160,10 +161,7 @@ def is_charged(pod: Mapping[str, Any]) -> bool:
 
     It does not count while it carries our gate; the gates of others do not matter.
     """
-    if has_finished(pod):
-        return False
-    gates = (pod.get("spec") or {}).get("schedulingGates") or ()
-    return all(gate.get("name") != names.QUOTA_GATE for gate in gates)
+    return not has_finished(pod) and not is_gated(pod)
 
 
 def has_finished(pod: Mapping[str, Any]) -> bool:
