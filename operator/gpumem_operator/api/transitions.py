@@ -21,6 +21,15 @@ class Finding:
     message: str
 
 
+def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """The condition of a raw status; empty where there is none."""
+    for one in status.get("conditions") or ():
+        if one.get("type") == kind:
+            found: Mapping[str, Any] = one
+            return found
+    return {}
+
+
 def renew_conditions(
     current: Iterable[Mapping[str, Any]],
     findings: Sequence[Finding],

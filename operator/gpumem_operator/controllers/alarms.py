@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from gpumem_operator.api.transitions import condition
 from gpumem_operator.controllers.worker import timestamp
 from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 
 PAUSE: Final = timedelta(minutes=10)
 """A condition that comes and goes is told of once in so long; the condition itself stays right."""
@@ -18,6 +20,7 @@ class Alarms:
     def __init__(self, writer: Writer, now: Callable[[], datetime]) -> None:
         self._writer = writer
         self._now = now
+        self._began = now()
         self._told: dict[tuple[str, str], datetime] = {}
         """By uid and condition, the latest last."""
 
@@ -34,19 +37,15 @@ class Alarms:
         if len(self._told) > MOST_REMEMBERED:
             del self._told[next(iter(self._told))]
 
+    @property
+    def hears_of_all(self) -> bool:
+        """Whether the leader leads for so long that every sender has had its time to report."""
+        return (self._now() - self._began).total_seconds() >= SILENT_AFTER_SECONDS
+
     def told_lately(self, uid: str, kind: str) -> bool:
         """Whether `tell` would say nothing about this now."""
         last = self._told.get((uid, kind))
         return last is not None and self._now() - last < PAUSE
-
-
-def condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """The condition of a raw status; empty where there is none."""
-    for one in status.get("conditions") or ():
-        if one.get("type") == kind:
-            found: Mapping[str, Any] = one
-            return found
-    return {}
 
 
 def turned_true(before: Mapping[str, Any], after: Mapping[str, Any], kind: str) -> bool:

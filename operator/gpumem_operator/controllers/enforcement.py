@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
+from gpumem_operator.controllers.about import about_pod
 from gpumem_operator.controllers.alarms import Alarms
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.growing import GrowingPods
@@ -188,7 +189,7 @@ class EnforcementWorker:
 
     async def _warn(self, suspect: Suspect, reason: str, message: str) -> None:
         text = f"{message} ({suspect.decider.title})"
-        await self._alarms.tell(suspect.about, kind=reason, message=text)
+        await self._alarms.tell(about_pod(suspect.entry.measured), kind=reason, message=text)
 
     def _forget(self, uids: Iterable[str]) -> None:
         kept = set(uids)

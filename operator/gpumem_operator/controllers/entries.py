@@ -7,11 +7,13 @@ is kept.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from gpumem_operator import names
+from gpumem_operator.api.gates import is_gated
 from gpumem_operator.api.pods import KINDS, is_gpu_pod, is_gpu_resource, is_handled
 from gpumem_operator.api.records import PolicyRecord, TenantRecord
+from gpumem_operator.api.transitions import condition
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.measured import container_ids, measured_pod
 from gpumem_operator.ledger import node_enforcers
@@ -20,8 +22,6 @@ from gpumem_operator.ledger.groups import Group, group_size
 from gpumem_operator.ledger.node_memory import FIELD_MANAGER
 from gpumem_operator.reports.measured import MeasuredPod
 from gpumem_operator.scaling.preallocators import growing_frameworks, preallocating_server
-
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True)
@@ -76,20 +76,25 @@ class PodEntry:
         return measured_pod(self.pod, self.values)
 
     @property
+    def controller(self) -> Mapping[str, str]:
+        """Kind, name and uid of what made it; empty where nothing did."""
+        return self.pod["metadata"].get("controller") or {}
+
+    @property
     def uid(self) -> str:
         return str(self.pod["metadata"]["uid"])
 
     @cached_property
     def group(self) -> Group | None:
         """The group whose pods go through a quota together; None for a pod on its own."""
-        owner = self.pod["metadata"].get("controller")
+        owner = self.controller
         size = group_size(self.annotations.get(names.GROUP_SIZE_ANNOTATION))
         return Group(owner["uid"], size) if owner and size and size > 1 else None
 
     @property
     def revision(self) -> tuple[str, str] | None:
         """Deployment and ReplicaSet by name; None where no Deployment made the pod."""
-        owner = self.pod["metadata"].get("controller")
+        owner = self.controller
         template = self.labels.get("pod-template-hash")
         if not owner or owner["kind"] != "ReplicaSet" or not template:
             return None
@@ -109,12 +114,12 @@ def pod_entry(raw: Mapping[str, Any], values: Values) -> PodEntry:
         pod=slim_pod(raw, values.memory_resource),
         gpu=is_gpu_pod(raw, values.memory_resource),
         handled=is_handled(raw),
-        finished=(raw.get("status") or {}).get("phase") in _FINISHED,
+        finished=has_finished(raw),
         charged=is_charged(raw),
         terminating=bool((raw.get("metadata") or {}).get("deletionTimestamp")),
         server=preallocating_server(raw),
         growing=growing_frameworks(raw),
-        gated=not is_charged(raw) and not has_finished(raw),
+        gated=is_gated(raw) and not has_finished(raw),
         values=values,
     )
 
@@ -144,7 +149,7 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
         "podIP": status.get("podIP"),
         "containerIDs": container_ids(status),
     }
-    if overuse := _overuse(status):
+    if overuse := condition(status, names.OVERUSE_CONDITION):
         slim_status["overuse"] = overuse
     return {
         "metadata": {
@@ -158,7 +163,7 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
                 for key in (names.POLICY_HASH_ANNOTATION, names.GROUP_SIZE_ANNOTATION)
                 if key in annotations
             },
-            **_ending_and_owner(metadata),
+            **_ending(metadata),
             "controller": _controller(metadata),
         },
         "spec": slim_spec,
@@ -166,19 +171,9 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
     }
 
 
-def _ending_and_owner(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if metadata.get("deletionTimestamp"):
-        found["deletionTimestamp"] = metadata["deletionTimestamp"]
-    owners = (one for one in metadata.get("ownerReferences") or () if one.get("controller"))
-    if owner := next(owners, None):
-        found["owner"] = owner["uid"]
-    return found
-
-
-def _overuse(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    conditions = status.get("conditions") or ()
-    return next((one for one in conditions if one.get("type") == names.OVERUSE_CONDITION), None)
+def _ending(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    ending = metadata.get("deletionTimestamp")
+    return {"deletionTimestamp": ending} if ending else {}
 
 
 def _controller(metadata: Mapping[str, Any]) -> Mapping[str, str] | None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from gpumem_operator.controllers.about import about_pod
 from gpumem_operator.controllers.alarms import Alarms
 from gpumem_operator.controllers.overuse import Suspect
 from gpumem_operator.controllers.worker import attempt
@@ -38,7 +39,9 @@ class GrowingPods:
 
     async def _tell(self, suspect: Suspect, place: Place, told: Mapping[Place, Growth]) -> None:
         message = f"Container {place.container} on {place.gpu}. {told[place].sentence}."
-        await self._alarms.tell(suspect.about, kind=GROWING_USE, message=message)
+        await self._alarms.tell(
+            about_pod(suspect.entry.measured), kind=GROWING_USE, message=message
+        )
 
 
 def _is_near(growth: Growth) -> bool:

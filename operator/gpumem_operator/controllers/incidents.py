@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from gpumem_operator.controllers.about import about_pod
 from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.reports.incidents import MOST_AT_ONCE, Incident, Incidents
@@ -48,14 +49,9 @@ class IncidentWorker:
                 self._incidents.take_back(incident)
 
     async def _post(self, incident: Incident) -> None:
-        pod = incident.pod
-        about = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-        }
         await self._writer.warn(
-            about, reason=incident.reason, message=incident.message, now=timestamp(self._now())
+            about_pod(incident.pod),
+            reason=incident.reason,
+            message=incident.message,
+            now=timestamp(self._now()),
         )

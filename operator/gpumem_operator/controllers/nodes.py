@@ -5,6 +5,7 @@ import logging
 
 from gpumem_operator.api.quantity import format_bytes
 from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.about import about
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.inbox import Inbox
 from gpumem_operator.controllers.options import Periods
@@ -80,7 +81,7 @@ class NodeWorker:
         message = f"{reason}: what the node offers of {self._resource} is left as it is"
         _LOG.warning("node %s: %s", name, message)
         await self._writer.warn(
-            {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid},
+            about("Node", name=name, uid=uid),
             reason="GPULabelsUnreadable",
             message=message,
             now=timestamp(utc_now()),

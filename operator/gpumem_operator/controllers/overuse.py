@@ -35,22 +35,9 @@ class Suspect:
         return self.entry.measured.title
 
     @property
-    def about(self) -> dict[str, str]:
-        """The pod, as Events name it."""
-        pod = self.entry.measured
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-        }
-
-    @property
     def owner(self) -> str:
         """UID of the controller that made it; empty without one."""
-        found: str = self.entry.pod["metadata"].get("owner", "")
-        return found
+        return self.entry.controller.get("uid", "")
 
 
 class Gathering:

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from gpumem_operator.api.conditions import NO_PODS_OVER_LIMIT, OVERUSE, PODS_OVER_LIMIT
-from gpumem_operator.api.transitions import Finding, renew_conditions
-from gpumem_operator.controllers.alarms import condition
+from gpumem_operator.api.transitions import Finding, condition, renew_conditions
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PolicyEntry
 from gpumem_operator.controllers.overuse import Suspect
@@ -117,9 +116,8 @@ class RecentActions:
                 now=timestamp(now),
             )
         if status:
-            body = {"metadata": {"resourceVersion": str(version)}, "status": status}
             path = POLICIES.path(key[1], namespace=key[0], subresource="status")
-            self._cache.policies.see(await self._writer.merge(path, body))
+            self._cache.policies.see(await self._writer.store_status(path, version, status))
         for _ in lines:
             self._waiting[key].pop()
         if not self._waiting.get(key):

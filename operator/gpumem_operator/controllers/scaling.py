@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from gpumem_operator import names
 from gpumem_operator.api.conditions import SCALING_ACTIVE
 from gpumem_operator.api.records import PolicyRecord
-from gpumem_operator.api.transitions import Finding, renew_conditions
-from gpumem_operator.controllers.alarms import Alarms, condition
+from gpumem_operator.api.transitions import Finding, condition, renew_conditions
+from gpumem_operator.controllers.about import about, about_policy
+from gpumem_operator.controllers.alarms import Alarms
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.engine_signals import asking
 from gpumem_operator.controllers.entries import PolicyEntry
@@ -32,7 +32,6 @@ from gpumem_operator.kube.errors import ApiError, Conflict
 from gpumem_operator.kube.resources import POLICIES
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS
 from gpumem_operator.reports.snapshot import Snapshot
-from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 from gpumem_operator.scaling import reasons
 from gpumem_operator.scaling.condition import scaling_active, settled_entries
 from gpumem_operator.scaling.decision import Decision, decide
@@ -73,7 +72,6 @@ class ScalingWorker:
         self._snapshot = snapshot
         self._periods = periods
         self._now = now
-        self._began = now()
         self._alarms = Alarms(writer, now)
         self._refused: dict[Place, tuple[datetime, Hold]] = {}
 
@@ -161,11 +159,8 @@ class ScalingWorker:
         if entries == stored and conditions == (status.get("conditions") or []):
             return
         path = POLICIES.path(record.name, namespace=record.namespace, subresource="status")
-        body = {
-            "metadata": {"resourceVersion": str(row.version)},
-            "status": {"scaling": entries, "conditions": conditions},
-        }
-        await self._writer.merge(path, body)
+        told = {"scaling": entries, "conditions": conditions}
+        await self._writer.store_status(path, row.version, told)
         if finding is not None:
             await self._warn(record, condition(status, SCALING_ACTIVE), finding)
 
@@ -183,19 +178,11 @@ class ScalingWorker:
         self, policy: PolicyRecord, before: Mapping[str, Any], finding: Finding
     ) -> None:
         """One event where scaling stops; none where a new leader has yet to hear of use."""
-        fresh = (self._now() - self._began).total_seconds() < SILENT_AFTER_SECONDS
         if finding.status == "True" or before.get("reason") == finding.reason:
             return
-        if fresh and finding.reason == reasons.TOO_MANY_UNKNOWN:
+        if finding.reason == reasons.TOO_MANY_UNKNOWN and not self._alarms.hears_of_all:
             return
-        about = {
-            "apiVersion": names.API_VERSION,
-            "kind": names.POLICY_KIND,
-            "namespace": policy.namespace,
-            "name": policy.name,
-            "uid": policy.uid,
-        }
-        await self._alarms.tell(about, kind=finding.reason, message=finding.message)
+        await self._alarms.tell(about_policy(policy), kind=finding.reason, message=finding.message)
 
     async def _scale(self, workload: Workload, made: Decision) -> None:
         reference, scale = workload.target.target_ref, workload.scale
@@ -211,16 +198,16 @@ class ScalingWorker:
         except ApiError as error:
             self._refused[_place(workload)] = (self._now(), why_not(error, workload.title))
             raise
-        about = {
-            "apiVersion": reference.api_version,
-            "kind": reference.kind,
-            "namespace": namespace,
-            "name": reference.name,
-            "uid": scale.uid,
-        }
+        changed = about(
+            reference.kind,
+            api_version=reference.api_version,
+            namespace=namespace,
+            name=reference.name,
+            uid=scale.uid,
+        )
         message = f"{made.message} (policy {workload.policy.name})"
         await self._writer.note(
-            about, reason=made.reason, message=message, now=timestamp(self._now())
+            changed, reason=made.reason, message=message, now=timestamp(self._now())
         )
 
 

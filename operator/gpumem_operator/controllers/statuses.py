@@ -19,9 +19,13 @@ from gpumem_operator.api.conditions import (
 )
 from gpumem_operator.api.measure import Measure
 from gpumem_operator.api.records import PolicyRecord, TenantRecord
+from gpumem_operator.api.stored_status import differs
+from gpumem_operator.api.transitions import condition
 from gpumem_operator.api.values import Values
-from gpumem_operator.controllers.alarms import Alarms, condition, turned_true
+from gpumem_operator.controllers.about import about_policy, about_tenant
+from gpumem_operator.controllers.alarms import Alarms, turned_true
 from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.charged_pods import charged_pods
 from gpumem_operator.controllers.entries import PodEntry, PolicyEntry, TenantEntry
 from gpumem_operator.controllers.inbox import Inbox
 from gpumem_operator.controllers.options import Periods
@@ -29,14 +33,11 @@ from gpumem_operator.controllers.table import Key
 from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.resources import POLICIES, TENANTS
-from gpumem_operator.ledger.charge import rates_of
-from gpumem_operator.ledger.charged_pod import ChargedPod
 from gpumem_operator.ledger.node_enforcers import AbleNodes
 from gpumem_operator.ledger.tenant_status import tenant_status
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS, SLIPPED_PODS
 from gpumem_operator.reports.reasons import NO_REPORT
 from gpumem_operator.reports.snapshot import Snapshot
-from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
 
 _NO_NAMESPACE: Final = ""
 """In the inbox: a tenant changed."""
@@ -59,7 +60,6 @@ class StatusWorker:
         self._values = values
         self._periods = periods
         self._now = now
-        self._began = now()
         self._alarms = Alarms(writer, now)
         self._measured = Snapshot()
         """What is told about use. It is replaced every few seconds and not with each report, so
@@ -145,16 +145,16 @@ class StatusWorker:
             record, surroundings, current=entry.status, now=timestamp(self._now())
         )
         row = self._cache.policies.get(key)
-        if row is not None and row.value is entry and _differs(entry.status, wanted):
+        if row is not None and row.value is entry and differs(entry.status, wanted):
             path = POLICIES.path(key[1], namespace=key[0], subresource="status")
-            await self._write(path, row.version, wanted)
+            await self._writer.store_status(path, row.version, wanted)
             await self._warn(record, entry.status, wanted)
 
     async def _reconcile_tenant(self, entry: TenantEntry) -> None:
         record = entry.record
         wanted = tenant_status(
             record,
-            tuple(self._charged_pods(record)),
+            tuple(charged_pods(self._cache, self._values, record, measure=self._measure)),
             current=entry.status,
             now=timestamp(self._now()),
             shared=self._cache.memberships.shared(record.name),
@@ -163,37 +163,17 @@ class StatusWorker:
         )
         key: Key = ("", record.name)
         row = self._cache.tenants.get(key)
-        if row is not None and row.value is entry and _differs(entry.status, wanted):
-            await self._write(TENANTS.path(record.name, subresource="status"), row.version, wanted)
+        if row is not None and row.value is entry and differs(entry.status, wanted):
+            path = TENANTS.path(record.name, subresource="status")
+            await self._writer.store_status(path, row.version, wanted)
             if turned_true(entry.status, wanted, USING_MORE_THAN_CHARGED):
                 await self._tell_of_use_above_charge(record, wanted)
 
     async def _tell_of_use_above_charge(
         self, tenant: TenantRecord, status: Mapping[str, Any]
     ) -> None:
-        about = {
-            "apiVersion": names.API_VERSION,
-            "kind": names.TENANT_KIND,
-            "name": tenant.name,
-            "uid": tenant.uid,
-        }
         message = str(condition(status, USING_MORE_THAN_CHARGED).get("message"))
-        await self._alarms.tell(about, kind=USING_MORE_THAN_CHARGED, message=message)
-
-    def _charged_pods(self, tenant: TenantRecord) -> Iterable[ChargedPod]:
-        if tenant.spec is None:
-            return
-        rates = rates_of(tenant.spec.quota, self._values)
-        for namespace in self._cache.memberships.by_tenant.get(tenant.name, ()):
-            for pod in self._cache.pods_of(namespace):
-                if pod.gpu and pod.charged:
-                    metadata = pod.pod["metadata"]
-                    yield ChargedPod(
-                        metadata["namespace"],
-                        metadata["name"],
-                        pod.charge(rates),
-                        self._measure(pod),
-                    )
+        await self._alarms.tell(about_tenant(tenant), kind=USING_MORE_THAN_CHARGED, message=message)
 
     def _measure(self, pod: PodEntry) -> Measure:
         view = self._measured.pods.get(pod.measured.uid)
@@ -206,23 +186,12 @@ class StatusWorker:
     ) -> None:
         """One event when measurement breaks off; none where a new leader has yet to hear of it."""
         then, now = (condition(status, MEASUREMENT_UNAVAILABLE) for status in (before, after))
-        fresh = (self._now() - self._began).total_seconds() < SILENT_AFTER_SECONDS
-        if fresh or now.get("reason") != UNREADABLE or then.get("reason") == UNREADABLE:
+        if now.get("reason") != UNREADABLE or then.get("reason") == UNREADABLE:
             return
-        about = {
-            "apiVersion": names.API_VERSION,
-            "kind": names.POLICY_KIND,
-            "namespace": policy.namespace,
-            "name": policy.name,
-            "uid": policy.uid,
-        }
+        if not self._alarms.hears_of_all:
+            return
         message = str(now.get("message"))
-        await self._alarms.tell(about, kind=MEASUREMENT_UNAVAILABLE, message=message)
-
-    async def _write(self, path: str, version: int, status: Mapping[str, Any]) -> None:
-        # With the version that was read: the list of conditions is replaced as a whole.
-        body = {"metadata": {"resourceVersion": str(version)}, "status": dict(status)}
-        await self._writer.merge(path, body)
+        await self._alarms.tell(about_policy(policy), kind=MEASUREMENT_UNAVAILABLE, message=message)
 
 
 def summaries(snapshot: Snapshot) -> Mapping[str, Hashable]:
@@ -244,18 +213,3 @@ def _policy_pod(entry: PodEntry, measure: Measure) -> PolicyPod:
         declared_bytes=entry.charge(),
         measure=measure,
     )
-
-
-def _differs(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether the fields of `wanted` are stored otherwise; an absent list is an empty one."""
-    return any(
-        stored.get(key, [] if isinstance(value, list) else None) != _without_nulls(value)
-        for key, value in wanted.items()
-    )
-
-
-def _without_nulls(value: Any) -> Any:
-    """The value as it is stored: a null takes a field of an object away."""
-    if not isinstance(value, Mapping):
-        return value
-    return {key: _without_nulls(field) for key, field in value.items() if field is not None}

@@ -1,6 +1,7 @@
 """Writes of the leader: checked against the lease first, and over before another may lead."""
 
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from gpumem_operator.api.printable import printable
 from gpumem_operator.kube.api import REQUEST_SECONDS, Api, Object, Patch
@@ -27,6 +28,14 @@ class Writer:
     async def merge(self, path: str, body: Object) -> Object:
         """Merge patch: what `body` does not mention stays."""
         return await self._patch(path, body, Patch.MERGE)
+
+    async def store_status(self, path: str, version: int, status: Mapping[str, Any]) -> Object:
+        """Fields of a status, by the path of the subresource and the version that was read.
+
+        With the version, because a list is replaced as a whole. Raises Conflict.
+        """
+        body = {"metadata": {"resourceVersion": str(version)}, "status": dict(status)}
+        return await self.merge(path, body)
 
     async def edit(self, path: str, operations: list[Object]) -> Object:
         """JSON patch."""

@@ -1,5 +1,6 @@
 """A pod as its tenant pays for it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpumem_operator.api.measure import NOT_MEASURED, Measure
@@ -18,3 +19,8 @@ class ChargedPod:
     @property
     def title(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def largest_first(pods: Iterable[ChargedPod]) -> list[ChargedPod]:
+    """Those that are charged most, then by namespace and name."""
+    return sorted(pods, key=lambda pod: (-(pod.charged_bytes or 0), pod.namespace, pod.name))

@@ -9,7 +9,7 @@ from gpumem_operator.api.measure import settled, used_of
 from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.transitions import Finding, renew_conditions
-from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.charged_pod import ChargedPod, largest_first
 from gpumem_operator.ledger.not_isolated import namespaces_not_isolated
 from gpumem_operator.ledger.use_above_charge import pods_over_charge, using_more_than_charged
 
@@ -82,8 +82,7 @@ def top_pods(
 ) -> list[dict[str, Any]]:
     """The pods that are charged most, then by namespace and name; `stored` is the present list."""
     before = {(row.get("namespace"), row.get("name")): row.get("usedBytes") for row in stored}
-    known = [pod for pod in pods if pod.charged_bytes]
-    largest = sorted(known, key=lambda pod: (-(pod.charged_bytes or 0), pod.namespace, pod.name))
+    largest = largest_first(pod for pod in pods if pod.charged_bytes)
     rows = []
     for pod in largest[:TOP_PODS]:
         row = {"namespace": pod.namespace, "name": pod.name, "chargedBytes": pod.charged_bytes}
