@@ -58,12 +58,14 @@ class Cache:
         """Whether everything has been listed once."""
         self._pods_in: defaultdict[str, set[Key]] = defaultdict(set)
         self._policies_in: defaultdict[str, set[Key]] = defaultdict(set)
+        self._gated: set[Key] = set()
         self._listing = asyncio.Lock()
         self._memberships: Memberships | None = None
         """None: not known since a namespace or the spec of a tenant changed."""
         self.namespaces.listeners.append(self._follow_namespace)
         self.tenants.listeners.append(self._follow_tenant)
         self.pods.listeners.append(lambda key, _, new: _index(self._pods_in, key, new))
+        self.pods.listeners.append(self._follow_gate)
         self.policies.listeners.append(lambda key, _, new: _index(self._policies_in, key, new))
 
     @property
@@ -91,6 +93,17 @@ class Cache:
         for key in self.keys_of_pods(namespace):
             if row := self.pods.get(key):
                 yield row.value
+
+    def gated_pods(self) -> list[PodEntry]:
+        """Pods that carry our gate, by namespace and name."""
+        rows = (self.pods.get(key) for key in sorted(self._gated))
+        return [row.value for row in rows if row]
+
+    def _follow_gate(self, key: Key, _: object, new: PodEntry | None) -> None:
+        if new is not None and new.gated:
+            self._gated.add(key)
+        else:
+            self._gated.discard(key)
 
     def policies_of(self, namespace: str) -> tuple[PolicyEntry, ...]:
         """Policies of one namespace, by name."""

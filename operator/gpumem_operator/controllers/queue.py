@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
+from gpumem_operator.api.stored_status import differs
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry
@@ -165,7 +166,7 @@ class QueueWorker:
         for account in picture.accounts:
             version, status = picture.stored[account.name]
             wanted = queue_status(account, turn, epoch=self._epoch)
-            if any((status.get(key) or None) != (value or None) for key, value in wanted.items()):
+            if differs(status, wanted):
                 try:
                     await self._write_status(account.name, version, wanted)
                 except Conflict:
@@ -174,10 +175,9 @@ class QueueWorker:
                     raise
 
     async def _write_status(self, name: str, version: int, status: Mapping[str, Any]) -> None:
-        body = {"metadata": {"resourceVersion": str(version)}, "status": dict(status)}
         path = TENANTS.path(name, subresource="status")
         # The next decision has to know what is stored now, and not when the watch tells it.
-        self._cache.tenants.see(await self._writer.merge(path, body))
+        self._cache.tenants.see(await self._writer.store_status(path, version, status))
 
     async def _open(self, pods: Iterable[WaitingPod]) -> None:
         places = asyncio.Semaphore(_AT_ONCE)

@@ -8,18 +8,19 @@ import asyncio
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
+from gpumem_operator.controllers.about import about_pod
 from gpumem_operator.controllers.alarms import Alarms
 from gpumem_operator.controllers.queue_picture import Picture
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.ledger.charged_pod import largest_first
 from gpumem_operator.ledger.groups import WaitingPod
 from gpumem_operator.ledger.queue import Reason, Turn
 from gpumem_operator.ledger.queue_status import (
     explain_place,
     explain_unreadable,
-    largest,
     places,
 )
 
@@ -52,11 +53,11 @@ class QueueEvents:
             return
         for pod, reason, message in islice(self._due(*self._latest), _MOST_AT_ONCE):
             with attempt("queue", f"event on pod {pod.title}"):
-                await self._alarms.tell(_about(pod), kind=reason.value, message=message)
+                await self._alarms.tell(about_pod(pod), kind=reason.value, message=message)
 
     def _due(self, picture: Picture, turn: Turn) -> Iterator[tuple[WaitingPod, Reason, str]]:
         for account in picture.accounts:
-            holders = largest(picture.charged[account.name])
+            holders = largest_first(picture.charged[account.name])
             for place in places(turn, account.name):
                 obstacle = place.waiting.obstacle
                 # Of several tenants, the one that it waits for explains it.
@@ -73,13 +74,3 @@ class QueueEvents:
     def _is_due(self, pod: WaitingPod, reason: Reason) -> bool:
         waited = self._now().timestamp() - pod.created
         return waited >= _PERIOD and not self._alarms.told_lately(pod.uid, reason.value)
-
-
-def _about(pod: WaitingPod) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-    }

@@ -1,14 +1,16 @@
 """What the queue is decided by, gathered from the cache at one moment."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from gpumem_operator.api.quantity import add_bytes
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.charged_pods import charged_pods
 from gpumem_operator.controllers.entries import PodEntry
 from gpumem_operator.ledger.charge import rates_of
 from gpumem_operator.ledger.charged_pod import ChargedPod
@@ -19,10 +21,11 @@ from gpumem_operator.ledger.reservation import Reservation, stored_reservations
 
 @dataclass(frozen=True)
 class Picture:
-    """All tenants that can be read, and all pods that carry our gate."""
+    """All pods that carry our gate, and the tenants that the queue has to do with."""
 
     accounts: tuple[Account, ...]
-    """In name order."""
+    """Tenants that somebody waits for or has room reserved in, or whose status tells of a queue
+    that is over or was never counted; in name order."""
     stored: Mapping[str, tuple[int, Mapping[str, Any]]]
     """By tenant, resourceVersion and status as they were read."""
     charged: Mapping[str, tuple[ChargedPod, ...]]
@@ -40,49 +43,55 @@ class Picture:
 
 
 def picture_of(cache: Cache, values: Values) -> Picture:
-    """Reads nothing but the cache."""
-    charged = {
-        name: tuple(charged_pods(cache, values, name)) for name in cache.memberships.by_tenant
-    }
-    accounts, stored = [], {}
+    """Reads nothing but the cache.
+
+    Of tenants that nobody waits for nothing is summed up: this is done at each change of a pod.
+    """
+    gated = cache.gated_pods()
+    waiting = tuple(_waiting_pods(cache, values, gated))
+    asked = {tenant for pod in waiting for tenant in pod.needs or ()}
+    accounts, stored, charged = [], {}, {}
     for (_, name), row in sorted(cache.tenants.rows()):
-        spec = row.value.record.spec
-        if spec is None or name not in charged:
+        record, status = row.value.record, row.value.status
+        reservations = stored_reservations(status)
+        concerned = name in asked or reservations or status.get("queue")
+        counted = status.get("queuedBytes") is not None
+        if record.spec is None or name not in cache.memberships.by_tenant:
             continue
+        if counted and not concerned:
+            continue
+        charged[name] = tuple(charged_pods(cache, values, record))
         account = Account(
             name,
-            limit_bytes=spec.quota.limit_bytes,
-            charged_bytes=sum(pod.charged_bytes or 0 for pod in charged[name]),
-            stored=stored_reservations(row.value.status),
-            hold_after_seconds=spec.quota.hold_after_seconds,
+            limit_bytes=record.spec.quota.limit_bytes,
+            charged_bytes=add_bytes(pod.charged_bytes or 0 for pod in charged[name]),
+            stored=reservations,
+            hold_after_seconds=record.spec.quota.hold_after_seconds,
         )
         accounts.append(account)
-        stored[name] = (row.version, row.value.status)
-    pods = [row.value for _, row in cache.pods.rows()]
+        stored[name] = (row.version, status)
     seen, opened = _reserved_pods(cache, accounts)
     return Picture(
         accounts=tuple(accounts),
         stored=stored,
         charged=charged,
-        waiting=tuple(_waiting_pods(cache, values, pods)),
+        waiting=waiting,
         seen=seen,
         opened=opened,
-        alive=Counter(
-            pod.group for pod in pods if pod.group and pod.charged and not pod.terminating
-        ),
+        alive=_alive(cache, gated),
     )
 
 
-def charged_pods(cache: Cache, values: Values, tenant: str) -> Iterable[ChargedPod]:
-    """The pods that a tenant pays for now, without what they were measured to hold."""
-    row = cache.tenants.get(("", tenant))
-    if row is None or row.value.record.spec is None:
-        return
-    rates = rates_of(row.value.record.spec.quota, values)
-    for namespace in cache.memberships.by_tenant.get(tenant, ()):
-        for pod in cache.pods_of(namespace):
-            if pod.gpu and pod.charged:
-                yield ChargedPod(namespace, pod.pod["metadata"]["name"], pod.charge(rates))
+def _alive(cache: Cache, gated: Sequence[PodEntry]) -> Mapping[Group, int]:
+    """Pods beside those that wait, of the groups of these."""
+    groups = {pod.group for pod in gated if pod.group}
+    namespaces = {pod.measured.namespace for pod in gated if pod.group}
+    return Counter(
+        pod.group
+        for namespace in namespaces
+        for pod in cache.pods_of(namespace)
+        if pod.group in groups and pod.charged and not pod.terminating
+    )
 
 
 def _reserved_pods(
@@ -99,8 +108,7 @@ def _reserved_pods(
     return frozenset(seen), frozenset(opened)
 
 
-def _waiting_pods(cache: Cache, values: Values, pods: Iterable[PodEntry]) -> Iterable[WaitingPod]:
-    gated = [pod for pod in pods if pod.gated]
+def _waiting_pods(cache: Cache, values: Values, gated: Sequence[PodEntry]) -> Iterable[WaitingPod]:
     revisions = _revisions(cache, {pod.pod["metadata"]["namespace"] for pod in gated})
     for pod in gated:
         metadata = pod.pod["metadata"]

@@ -1,6 +1,6 @@
 """What a tenant's status says of its queue, and what people read about a place in it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -130,10 +130,3 @@ _NEXT_STEP: Final[Mapping[Reason, str]] = {
     Reason.FULL: "wait for some seconds",
     Reason.UNREADABLE: "the platform team corrects the tenant",
 }
-
-
-def largest(pods: Iterable[ChargedPod]) -> list[ChargedPod]:
-    """Those that are charged most, in a stable order."""
-    return sorted(pods, key=lambda pod: (-(pod.charged_bytes or 0), pod.namespace, pod.name))[
-        :MOST_HOLDERS
-    ]

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from core.queue.waiting_pods import LATER, account, waiting
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.charged_pod import ChargedPod, largest_first
 from gpumem_operator.ledger.groups import Group, Held, WaitingPod
 from gpumem_operator.ledger.queue import Account, decide
-from gpumem_operator.ledger.queue_status import explain_place, largest, places, queue_status
+from gpumem_operator.ledger.queue_status import explain_place, places, queue_status
 
 HOLDERS = [ChargedPod("team", "small", 10 * GIB), ChargedPod("team", "large", 80 * GIB)]
 
@@ -17,7 +17,7 @@ def sentence(*pods: WaitingPod, tenant: Account | None = None) -> str:
     found = tenant or account(limit=100 * GIB, charged=90 * GIB)
     turn = decide([found], pods, now=LATER)
     (*_, place) = places(turn, found.name)
-    return explain_place(place, found.name, largest(HOLDERS))
+    return explain_place(place, found.name, largest_first(HOLDERS))
 
 
 def test_all_that_a_person_needs_is_in_one_sentence() -> None:

@@ -1,0 +1,65 @@
+"""Sums of tenants cost time that grows with the cluster, at each change of a pod."""
+
+from typing import Any
+
+from controllers.stored import Raw, managed_pod, sealed, tenant
+from gpumem_operator import names
+from gpumem_operator.api.quantity import GIB
+from gpumem_operator.api.seal import Seal
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.queue_picture import Picture, picture_of
+
+SEAL = Seal(b"x" * 32)
+NAMESPACE = {"metadata": {"name": "team", "uid": "uid-of-team", "resourceVersion": "1"}}
+WAITS = (names.QUOTA_GATE,)
+
+
+def picture(*pods: Raw, **status: Any) -> Picture:
+    cache = Cache(Values(), own_namespace="gpumem-system")
+    cache.seal = SEAL
+    cache.namespaces.see(NAMESPACE)
+    cache.tenants.see({**tenant(), "status": status})
+    for one in pods:
+        cache.pods.see(sealed(one, SEAL))
+    return picture_of(cache, Values())
+
+
+def a_pod(name: str, **fields: Any) -> Raw:
+    return managed_pod(name, policy="training", limit_bytes=8 * GIB, **fields)
+
+
+def test_a_tenant_that_nobody_waits_for_is_left_out() -> None:
+    found = picture(a_pod("runs"), queuedBytes=0)
+    assert (found.accounts, found.waiting) == ((), ())
+
+
+def test_a_tenant_whose_queue_was_never_counted_is_counted_once() -> None:
+    [account] = picture(a_pod("runs")).accounts
+    assert account.charged_bytes == 8 * GIB
+
+
+def test_one_that_a_pod_waits_for_is_summed_up() -> None:
+    found = picture(a_pod("runs"), a_pod("waits", gates=WAITS), queuedBytes=0)
+    [account] = found.accounts
+    assert account.charged_bytes == 8 * GIB
+    assert [pod.name for pod in found.waiting] == ["waits"]
+
+
+def test_so_is_one_with_room_reserved_and_one_whose_queue_is_over() -> None:
+    reserved = {"podUID": "gone", "namespace": "team", "name": "gone", "bytes": GIB}
+    assert picture(queuedBytes=0, reservations=[reserved]).accounts
+    row = {"namespace": "team", "name": "gone", "bytes": GIB, "reason": "NoRoom"}
+    assert picture(queuedBytes=GIB, queue=[row]).accounts
+
+
+def test_a_pod_whose_gate_was_opened_waits_no_more() -> None:
+    cache = Cache(Values(), own_namespace="gpumem-system")
+    cache.seal = SEAL
+    waits = sealed(a_pod("waits", gates=WAITS), SEAL)
+    cache.pods.see(waits)
+    assert [pod.uid for pod in cache.gated_pods()] == [waits["metadata"]["uid"]]
+
+    opened = {**waits, "metadata": {**waits["metadata"], "resourceVersion": "2"}}
+    cache.pods.see({**opened, "spec": {**waits["spec"], "schedulingGates": []}})
+    assert cache.gated_pods() == []
