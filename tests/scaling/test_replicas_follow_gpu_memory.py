@@ -11,6 +11,7 @@ import pytest
 
 from devcluster.installation import Installation
 from scaling.fleet import Fleet
+from scaling.foreign_kinds import define
 
 pytestmark = pytest.mark.cluster
 Fleets = Callable[..., Fleet]
@@ -100,8 +101,14 @@ def test_anything_with_a_scale_subresource_is_scaled(fleet: Fleets) -> None:
     found = fleet(targetRef=reference)
     found.load_gib = 40
     found.deploy(2)
-    found.cluster.kubectl("apply", "-f", "-", input=json.dumps(ENGINES))
-    found.cluster.kubectl("wait", "crd/engines.engines.example", "--for=condition=Established")
+    define(
+        found.cluster,
+        group="engines.example",
+        version="v1",
+        kind="Engine",
+        schema=ENGINES,
+        subresources=SCALABLE,
+    )
     engine = {
         "apiVersion": "engines.example/v1",
         "kind": "Engine",
@@ -129,43 +136,19 @@ def test_the_controller_has_every_right_that_it_uses(operator: Installation) -> 
 
 
 _WHOLE_NUMBER = {"type": "integer"}
+_SPEC = {"size": _WHOLE_NUMBER}
+_STATUS = {"size": _WHOLE_NUMBER, "selector": {"type": "string"}}
 ENGINES = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "engines.engines.example"},
-    "spec": {
-        "group": "engines.example",
-        "scope": "Namespaced",
-        "names": {"plural": "engines", "singular": "engine", "kind": "Engine"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {
-                    "status": {},
-                    "scale": {
-                        "specReplicasPath": ".spec.size",
-                        "statusReplicasPath": ".status.size",
-                        "labelSelectorPath": ".status.selector",
-                    },
-                },
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "properties": {"size": _WHOLE_NUMBER}},
-                            "status": {
-                                "type": "object",
-                                "properties": {
-                                    "size": _WHOLE_NUMBER,
-                                    "selector": {"type": "string"},
-                                },
-                            },
-                        },
-                    }
-                },
-            }
-        ],
+    "properties": {
+        "spec": {"type": "object", "properties": _SPEC},
+        "status": {"type": "object", "properties": _STATUS},
+    }
+}
+SCALABLE = {
+    "status": {},
+    "scale": {
+        "specReplicasPath": ".spec.size",
+        "statusReplicasPath": ".status.size",
+        "labelSelectorPath": ".status.selector",
     },
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
 
 from scaling.fleet import Fleet
+from scaling.foreign_kinds import define
 
 pytestmark = pytest.mark.cluster
 Fleets = Callable[..., Fleet]
@@ -33,8 +33,8 @@ def test_a_workload_that_an_autoscaler_of_the_cluster_has(fleet: Fleets) -> None
 
 def test_a_workload_that_keda_has(fleet: Fleets) -> None:
     found = fleet()
-    found.cluster.kubectl("apply", "-f", "-", input=json.dumps(SCALED_OBJECTS))
-    found.cluster.kubectl("wait", "crd/scaledobjects.keda.sh", "--for=condition=Established")
+    anything = {"x-kubernetes-preserve-unknown-fields": True}
+    define(found.cluster, group="keda.sh", version="v1alpha1", kind="ScaledObject", schema=anything)
     found.create(
         {
             "apiVersion": "keda.sh/v1alpha1",
@@ -116,28 +116,3 @@ def test_a_workload_that_somebody_switched_off(fleet: Fleets) -> None:
     found = fleet(minReplicas=2)
     found.deploy(0)
     assert "Somebody set it to 0 replicas" in found.refused("ScaledToZero")
-
-
-SCALED_OBJECTS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "scaledobjects.keda.sh"},
-    "spec": {
-        "group": "keda.sh",
-        "scope": "Namespaced",
-        "names": {"plural": "scaledobjects", "singular": "scaledobject", "kind": "ScaledObject"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
