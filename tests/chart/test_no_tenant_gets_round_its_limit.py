@@ -50,6 +50,14 @@ RESEARCH = {
 }
 OTHER = {**RESEARCH, "metadata": {"name": "other"}}
 OTHER["spec"] = {"namespaceSelector": {}, "quota": {"limit": "1Gi", "wholeGPU": "1Gi"}}
+OVERUSE = {
+    "type": names.OVERUSE_CONDITION,
+    "status": "True",
+    "reason": "OverLimit",
+    "lastTransitionTime": "2026-11-30T00:00:00Z",
+}
+LATER = {**OVERUSE, "lastTransitionTime": "2026-12-01T00:00:00Z"}
+WITHIN = {**OVERUSE, "status": "False"}
 STATUSES = "gpumemorypolicies/status,gpumemorytenants/status"
 KINDS = "gpumemorypolicies,gpumemorytenants"
 VERBS = "--verb=get,list,watch,create,update,patch,delete"  # not `manage`
@@ -72,8 +80,10 @@ def shared(guarded: Installation) -> Iterator[Installation]:
     kubectl("create", "serviceaccount", "default", "-n", SPACE, check=False)
     kubectl("label", "namespace", SPACE, "team=research", f"{names.IGNORE_LABEL}=true")
     plain = gpu_pod("plain")
-    for found in (gpu_pod("gated", **GPU), gpu_pod("opened", **GPU), plain, RESEARCH, OTHER):
+    pods = (gpu_pod("gated", **GPU), gpu_pod("opened", **GPU), gpu_pod("over", **GPU), plain)
+    for found in (*pods, RESEARCH, OTHER):
         kubectl("create", "-f", "-", input=json.dumps(found))
+    kubectl(*status("pod/over", {"conditions": [OVERUSE]}))
     kubectl("create", "-n", SPACE, "-f", "-", input=json.dumps({
         "apiVersion": names.API_VERSION, "kind": names.POLICY_KIND,
         "metadata": {"name": "training"}, "spec": {},
@@ -119,6 +129,12 @@ ATTEMPTS = {
     "replaces the gates": (patch(REPLACE_GATES, "json"), "it keeps the pod until"),
     "has succeeded": (status("pod/gated", {"phase": "Succeeded"}), "while it may run"),
     "has failed": (status("pod/gated", {"phase": "Failed"}), "while it may run"),
+    "is over its limit since later": (
+        status("pod/over", {"conditions": [LATER]}),
+        "since when the pod is over",
+    ),
+    "is over its limit no more": (status("pod/over", {"conditions": []}), "since when the pod is"),
+    "never was": (status("pod/gated", {"conditions": [WITHIN]}), "since when the pod is over"),
     "declares another limit": ([*ANNOTATE, "gpumemory.dev/limit=1Gi"], "changed by the GPU"),
     "joins a group": ([*ANNOTATE, "gpumemory.dev/group-size=9"], "changed by the GPU"),
     "loses its label": (
@@ -182,6 +198,8 @@ def test_everything_else_stays_as_it_was(shared: Installation) -> None:
 
     assert tenant.does(*NAMESPACE, "cost-center=7") == ""
     assert tenant.does(*status("pod/gated", condition)) == ""
+    both = {"conditions": [OVERUSE, *condition["conditions"]]}
+    assert tenant.does(*status("pod/over", both)) == ""
     assert tenant.does(*status("pod/plain", {"phase": "Succeeded"})) == ""
     other_gate = [{"op": "remove", "path": "/spec/schedulingGates/1"}]
     assert tenant.does(*patch(other_gate, "json")) == ""
@@ -201,6 +219,15 @@ def test_those_who_run_pods_say_when_they_end(shared: Installation, platform: Ac
 
 
 AUTHENTICATED = ["--as-group=system:authenticated"]
+
+
+def test_the_operator_and_kubelets_write_about_overuse(
+    shared: Installation, controller: Actor
+) -> None:
+    later = [*status("pod/over", {"conditions": [LATER]}), "--dry-run=server"]
+
+    assert controller.does(*later) == ""
+    assert Actor(shared, "kubelet").does(*later, "--as-group=system:nodes", *AUTHENTICATED) == ""
 
 
 def test_who_else_runs_pods_is_a_value_of_the_chart(shared: Installation) -> None:
