@@ -34,8 +34,8 @@ from gpumem_operator.injection.environment import (
 )
 from gpumem_operator.injection.target import Target
 
-_REMEMBERED: Final = 512
-"""Outcomes; with the next figure, a few MiB at most."""
+_REMEMBERED: Final = 128
+"""Outcomes; with the next figure, some two MiB at most."""
 _LONGEST_REMEMBERED: Final = 4096
 """Bytes of a container's variables. Longer ones are worked out each time."""
 

@@ -41,8 +41,10 @@ class CapHits:
     def advance(self, uses: Iterable[PodUse]) -> None:
         """Add what came since the last call."""
         for use in uses:
+            if not (counts := _counts(use)):
+                continue
             told = self._told.setdefault(use.pod.uid, {})
-            for key, count in _counts(use).items():
+            for key, count in counts.items():
                 before = told.pop(key, 0)
                 told[key] = max(count, before)
                 self.totals[key[0]] = self.totals.get(key[0], 0) + told[key] - before

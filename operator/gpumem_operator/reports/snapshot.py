@@ -3,6 +3,7 @@ command line, so that no two of them can disagree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -32,7 +33,7 @@ class PodView:
     enforcers: Mapping[str, Enforcer] = field(default_factory=dict)
     """By container: those that ask for GPUs, and others that hold GPU memory all the same."""
 
-    @property
+    @cached_property
     def enforcer(self) -> Enforcer:
         """A pod is as good as its weakest container."""
         return weakest(self.enforcers.values())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal
 
 from gpumem_operator.api.quantity import MIB, add_bytes
@@ -30,7 +31,7 @@ class GpuUse:
     """What is not known of it is in the pod's row without a container's name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PodUse:
     """What one pod holds."""
 
@@ -40,7 +41,7 @@ class PodUse:
     source: Source | None
     """Whose picture this is; None where nobody's is fresh."""
 
-    @property
+    @cached_property
     def total(self) -> Amount:
         """Over all containers and GPUs."""
         return add(
