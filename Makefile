@@ -1,5 +1,5 @@
 # Two commands for everybody: `make demo` and `make test`. Both do their own set-up.
-.PHONY: help setup demo kind test test-frameworks verify bench generate image gpu-bundle
+.PHONY: help setup demo kind test test-frameworks verify bench generate image gpu-bundle gpu-e2e
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -35,6 +35,10 @@ image: ## both images, with docker, podman or buildah (BASE names another base i
 
 gpu-bundle: setup ## all that a node needs on a machine without a network, in parts of PART_MB
 	@$(PY) -m devcluster.bundle $(or $(FOLDER),dist/gpumem-bundle) --part-mb $(or $(PART_MB),50)
+
+gpu-e2e: setup ## everything on a node with this machine's NVIDIA GPU, as a table (needs root)
+	@$(PY) -m devcluster.node
+	@PYTHONPATH=operator:sidecar:tests:. $(PY) -m gpu_e2e $(ARGS)
 
 generate: setup ## CRDs, chart parts and reference pages from the models
 	@$(PY) -m gpumem_operator.cli.generate

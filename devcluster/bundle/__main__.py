@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster.bundle.images import merge_archives
-from devcluster.bundle.packages import unpack_packages
+from devcluster.bundle.packages import PYTHONS, unpack_packages
 from devcluster.bundle.parts import MIB, write_parts
 from devcluster.bundle.programs import BUNDLE_PACKAGES, copy_programs
 from devcluster.failure import ClusterError
@@ -30,9 +30,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m devcluster.bundle")
     parser.add_argument("folder", type=Path, help="where the parts are written; it is emptied")
     parser.add_argument("--part-mb", type=int, default=50, help="size of a part (default: 50 MiB)")
+    parser.add_argument(
+        "--python",
+        nargs="*",
+        choices=PYTHONS,
+        default=PYTHONS,
+        help="versions that the other machine may have (default: all of these)",
+    )
     options = parser.parse_args(arguments)
+    part_bytes = options.part_mb * MIB
     try:
-        parts = bundle(options.folder, part_bytes=options.part_mb * MIB)
+        parts = bundle(options.folder, part_bytes=part_bytes, pythons=options.python)
     except ClusterError as error:
         print(f"bundle: {error}", file=sys.stderr)
         return 1
@@ -42,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def bundle(folder: Path, *, part_bytes: int) -> list[Path]:
+def bundle(folder: Path, *, part_bytes: int, pythons: Sequence[str] = PYTHONS) -> list[Path]:
     """Write the archive's parts into `folder`; returns them in order.
 
     Raises ClusterError where this machine lacks something that belongs to it, and where
@@ -58,7 +66,7 @@ def bundle(folder: Path, *, part_bytes: int) -> list[Path]:
         _copy_cache(content / "cache" / cache_folder().name)
         copy_programs(content / "programs")
         say("unpacking Python packages")
-        unpack_packages(content / "python")
+        unpack_packages(content / "python", pythons)
         shutil.copy2(Path(__file__).with_name("start"), content / "start")
         say("compressing (a few minutes)")
         shutil.rmtree(folder, ignore_errors=True)

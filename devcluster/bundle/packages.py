@@ -9,6 +9,7 @@ import platform
 import runpy
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster.failure import ClusterError
@@ -20,12 +21,12 @@ TEST_PACKAGES = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "js
 LIBRARY_LEVELS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 
 
-def unpack_packages(target: Path) -> None:
-    """Write a folder of packages for each version of Python below `target`."""
+def unpack_packages(target: Path, versions: Sequence[str] = PYTHONS) -> None:
+    """Write a folder of packages for each of these versions of Python below `target`."""
     target.mkdir()
     lock = target / "packages.lock"
     lock.write_text(needed_packages())
-    for version in PYTHONS:
+    for version in versions:
         _unpack(version, lock, target / version)
 
 

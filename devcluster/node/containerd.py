@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from devcluster.node.cdi import FOLDER as CDI_FOLDER
 from devcluster.node.network import Block
 from devcluster.node.pause import PAUSE_IMAGE as PAUSE_IMAGE
 
@@ -35,6 +36,7 @@ version = 3
 [plugins."io.containerd.cri.v1.runtime"]
   # runc can not lower its score where CAP_SYS_RESOURCE is missing, and would fail.
   restrict_oom_score_adj = true
+  cdi_spec_dirs = ["{CDI_FOLDER}"]
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["{cni_folder}"]
     conf_dir = "{NETWORKS}"

@@ -3,7 +3,8 @@
     python -m devcluster.node.device_plugin OFFER
 
 Its one argument is an `Offer` as JSON. It registers with the kubelet, offers devices by the
-names that it is told, and gives a container with some of them environment, mounts and device nodes.
+names that it is told, and gives a container with some of them environment and mounts, or their
+names in CDI.
 It ends with the kubelet's socket that it registered with, as plugins do.
 
 Source of the protocol: k8s.io/kubelet, pkg/apis/deviceplugin/v1beta1/api.proto.
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import grpc
 
+from devcluster.node.cdi import qualified
 from devcluster.node.grpc_server import start_server
 from devcluster.node.offer import Offer
 from devcluster.node.wire import field, fields
@@ -71,13 +73,14 @@ def _methods(offer: Offer) -> dict[str, grpc.RpcMethodHandler]:
 
 def _given(offer: Offer, names: Sequence[str]) -> bytes:
     """A ContainerAllocateResponse. NVIDIA's plugin tells a container its cards in the same way."""
-    visible = ",".join(sorted({_REPLICA.sub("", name) for name in names}))
+    cards = sorted({_REPLICA.sub("", name) for name in names})
+    visible = ",".join(cards)
     environment = [*offer.environment, ("NVIDIA_VISIBLE_DEVICES", visible)]
     parts = [field(1, field(1, name) + field(2, value)) for name, value in environment]
     for source, target, read_only in offer.mounts:
         parts.append(field(2, field(1, target) + field(2, source) + field(3, read_only)))
-    for path in offer.device_nodes:
-        parts.append(field(3, field(1, path) + field(2, path) + field(3, "rw")))
+    for card in cards if offer.by_cdi else ():
+        parts.append(field(5, field(1, qualified(card))))
     return b"".join(parts)
 
 

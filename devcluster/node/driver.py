@@ -8,11 +8,10 @@ device plugin gave a GPU, and those of the RuntimeClass `nvidia`.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from devcluster.node.offer import Offer
+from devcluster.node.cdi import Edits
 from devcluster.simulated_driver.build import LIBRARY, PROGRAM, build
 
 BASE_SPECIFICATION = Path("/run/base-specification.json")
@@ -39,11 +38,10 @@ def base_specification(default: str, *, library: Path, program: Path, state: Pat
     return json.dumps(specification)
 
 
-def offer(resource: str, devices: Sequence[str], state: Path) -> Offer:
-    """Devices that bring the driver into the containers that get them, and only there."""
+def edits(state: Path) -> Edits:
+    """What brings the driver into a container, as CDI says it; of every card the same."""
     built = build()
-    mounts = _mounts(built.library, built.program, state)
-    return Offer(resource, tuple(devices), environment=(_VARIABLE,), mounts=mounts)
+    return Edits((_VARIABLE,), mounts=_mounts(built.library, built.program, state))
 
 
 def _mounts(library: Path, program: Path, state: Path) -> tuple[tuple[str, str, bool], ...]:

@@ -28,6 +28,7 @@ from devcluster.failure import ClusterError, log_tail
 from devcluster.node import cgroups, containerd, dns, driver, kubelet, network
 from devcluster.node.files import NodeFiles
 from devcluster.node.requirements import cni_folder, search_path
+from devcluster.node.service_relay import kernel_has_nftables
 from devcluster.simulated_driver import build as build_driver
 from devcluster.termination import termination_signals
 
@@ -47,6 +48,7 @@ class NodeKeeper:
         self._name: str = request["name"]
         self._driver_state: str | None = request["driver_state"]
         self._driver_everywhere: bool = request["driver_everywhere"]
+        self._relays: bool = request["relays_services"] or not kernel_has_nftables()
         self._ends = ExitStack()
 
     def start(self) -> dict[str, Any]:
@@ -68,7 +70,12 @@ class NodeKeeper:
         self._ends.callback(relay.close)
         self._write_configuration(block, cgroup)
         self._hand_over(self._plan(block), pipe)
-        return {"pid": pid, "address": block.node_address, "machine": block.machine_address}
+        return {
+            "pid": pid,
+            "address": block.node_address,
+            "machine": block.machine_address,
+            "services": "relayed" if self._relays else "kube-proxy",
+        }
 
     def wait(self, channel: Channel, caller: int) -> None:
         """Serve the caller until it is gone or a signal comes."""
@@ -175,10 +182,10 @@ class NodeKeeper:
             pki, configuration=self._files.KUBELET_CONFIGURATION, name=self._name, block=block
         )
         commands = {
-            "containerd": [f"--config={containerd.CONFIGURATION}"],
-            "kubelet": kubelet_flags,
-            "kube-proxy": kubelet.proxy_arguments(pki, name=self._name, block=block),
-            "coredns": [f"-conf={dns.CONFIGURATION}"],
+            "containerd": self._program("containerd", f"--config={containerd.CONFIGURATION}"),
+            "kubelet": self._program("kubelet", *kubelet_flags),
+            **self._services(block),
+            "coredns": self._program("coredns", f"-conf={dns.CONFIGURATION}"),
         }
         sockets = {"containerd": str(containerd.SOCKET)}
         return {
@@ -187,13 +194,27 @@ class NodeKeeper:
             "components": [
                 {
                     "name": name,
-                    "command": [self._binaries[name], *flags],
+                    "command": command,
                     "log": str(self._layout.log_of(name)),
                     "socket": sockets.get(name),
                 }
-                for name, flags in commands.items()
+                for name, command in commands.items()
             ],
         }
+
+    def _services(self, block: network.Block) -> dict[str, list[str]]:
+        """What makes addresses of Services lead somewhere."""
+        pki = self._layout.pki
+        if not self._relays:
+            arguments = kubelet.proxy_arguments(pki, name=self._name, block=block)
+            return {"kube-proxy": self._program("kube-proxy", *arguments)}
+        module = [sys.executable, "-m", "devcluster.node.service_relay"]
+        where = [block.machine_address, str(self._port), str(pki)]
+        environment = ["env", f"PYTHONPATH={self._python_path}"]
+        return {"service-relay": [*environment, *module, *where]}
+
+    def _program(self, name: str, *arguments: str) -> list[str]:
+        return [self._binaries[name], *arguments]
 
     # Parts of the end
 

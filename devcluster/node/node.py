@@ -19,6 +19,7 @@ from devcluster.channel import Channel
 from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError, log_tail
 from devcluster.gpu_node import label_gpus, offer_gpus
+from devcluster.node import cdi
 from devcluster.node.containerd import NVIDIA, SOCKET
 from devcluster.node.offer import Offer
 from devcluster.node.pause import pause_archive
@@ -61,15 +62,23 @@ class Node:
         """Of the node, as pods and the API server see it."""
         self.pid = 0
         """The first process of the node's namespaces, in which it has process id 1."""
+        self.services = ""
+        """How addresses of Services lead to pods: by `kube-proxy`, or `relayed`."""
 
     @classmethod
     def start(
-        cls, cluster: Cluster, *, driver: Driver | None = None, driver_everywhere: bool = True
+        cls,
+        cluster: Cluster,
+        *,
+        driver: Driver | None = None,
+        driver_everywhere: bool = True,
+        relays_services: bool = False,
     ) -> Self:
         """Start a node and wait until it is Ready and may run pods.
 
         With a simulated `driver`, containers of the RuntimeClass `nvidia` find its library and
-        `simulated-alloc`; with `driver_everywhere` all others do, too.
+        `simulated-alloc`; with `driver_everywhere` all others do, too. With `relays_services`
+        a program of this package stands in for kube-proxy, as it does on kernels without nftables.
         Raises ClusterError where this machine lacks something, or with the end of the log of a
         component that ended."""
         if (reason := why_not()) is not None:
@@ -77,7 +86,7 @@ class Node:
         find_node_binaries()
         node = cls(cluster, *_spawn_keeper(cluster.logs / "node-keeper.log"))
         try:
-            node._begin(driver, everywhere=driver_everywhere)
+            node._begin(driver, everywhere=driver_everywhere, relays_services=relays_services)
         except BaseException:
             node.stop()
             raise
@@ -95,16 +104,24 @@ class Node:
             self.cluster, self.name, cards=cards, mib_per_card=mib_per_card, replicas=replicas
         )
 
-    def label_gpus(self, *, cards: int, mib_per_card: int) -> None:
+    def label_gpus(self, *, cards: int, mib_per_card: int, replicas: int = 1) -> None:
         """What GPU feature discovery and NVIDIA's GPU operator would say of the node."""
-        label_gpus(self.cluster, self.name, cards=cards, mib_per_card=mib_per_card)
+        label_gpus(
+            self.cluster, self.name, cards=cards, mib_per_card=mib_per_card, replicas=replicas
+        )
+
+    def write_cdi(self, specification: str) -> None:
+        """Say what containers get with each card that a plugin hands out by its name in CDI."""
+        folder = Path(f"/proc/{self.pid}/root{cdi.FOLDER}")
+        folder.mkdir(exist_ok=True)
+        (folder / "gpus.json").write_text(specification)
 
     def plug_in(self, offer: Offer) -> None:
         """Start a device plugin and wait until the node offers what it does."""
         program = [sys.executable, "-m", "devcluster.node.device_plugin", offer.as_json()]
         environment = ["env", f"PYTHONPATH={python_path()}"]
         with (self.cluster.logs / "device-plugin.log").open("ab") as log:
-            command = [*self._inside, *environment, *program]
+            command = [*self.inside, *environment, *program]
             self._plugins.append(subprocess.Popen(command, stdout=log, stderr=log, cwd="/"))
         path = offer.resource.replace(".", "\\.")
         get = ["get", "node", self.name, "-o", f"jsonpath={{.status.allocatable.{path}}}"]
@@ -115,10 +132,11 @@ class Node:
 
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a program of this machine inside the node's namespaces."""
-        return subprocess.run([*self._inside, *command], capture_output=True, text=True)
+        return subprocess.run([*self.inside, *command], capture_output=True, text=True)
 
     @property
-    def _inside(self) -> list[str]:
+    def inside(self) -> list[str]:
+        """What to put before a command that is to run inside the node's namespaces."""
         return ["nsenter", "--target", str(self.pid), "--all"]
 
     def check(self) -> None:
@@ -152,7 +170,7 @@ class Node:
 
     # Parts of the start
 
-    def _begin(self, driver: Driver | None, *, everywhere: bool) -> None:
+    def _begin(self, driver: Driver | None, *, everywhere: bool, relays_services: bool) -> None:
         if driver is not None:
             create_state(self.driver_state, driver)
         port = urllib.parse.urlsplit(self.cluster.url).port
@@ -163,12 +181,13 @@ class Node:
                 "name": self.name,
                 "driver_state": str(self.driver_state) if driver is not None else None,
                 "driver_everywhere": everywhere,
+                "relays_services": relays_services,
                 "python_path": python_path(),
                 "binaries": {name: str(path) for name, path in self._binaries.items()},
             }
         )
         told = self._receive()
-        self.pid, self.address = told["pid"], told["address"]
+        self.pid, self.address, self.services = told["pid"], told["address"], told["services"]
         if driver is not None:
             write_driver(self.driver_state, driver, node_process=self.pid)
         self.cluster.kubectl("apply", "-f", "-", input=json.dumps(_endpoint(told["machine"], port)))

@@ -17,8 +17,8 @@ class Offer:
     environment: tuple[tuple[str, str], ...] = ()
     mounts: tuple[tuple[str, str, bool], ...] = ()
     """Path on the node, path in the container, whether it is read-only."""
-    device_nodes: tuple[str, ...] = ()
-    """Paths, the same on both sides."""
+    by_cdi: bool = False
+    """Whether containers get their cards by the names that `devcluster.node.cdi` gives them."""
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))
@@ -27,5 +27,5 @@ class Offer:
     def read(cls, text: str) -> Self:
         """What `as_json` wrote."""
         raw: dict[str, Any] = json.loads(text)
-        resource = raw.pop("resource")
-        return cls(resource, **{key: tuple(value) for key, value in raw.items()})
+        lists = {key: tuple(value) for key, value in raw.items() if isinstance(value, list)}
+        return cls(**{**raw, **lists})

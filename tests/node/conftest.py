@@ -10,8 +10,10 @@ import pytest
 from devcluster import Cluster
 from devcluster.demo_places import install_in_pods
 from devcluster.node import Node, why_not
-from devcluster.node.driver import offer
+from devcluster.node.cdi import Edits, specification
+from devcluster.node.driver import edits
 from devcluster.node.images import product_archives, why_no_images
+from devcluster.node.offer import Offer
 from devcluster.simulated_driver import Driver, numbered_device
 from endtoend.team import Team
 from node.cgroups import unified
@@ -69,8 +71,9 @@ def hand_out(node: Node, cards: Sequence[str]) -> None:
     *whole, shared = cards
     replicas = [f"{shared}::{number}" for number in range(REPLICAS)]
     node.label_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
-    node.plug_in(offer("nvidia.com/gpu", whole, node.driver_state))
-    node.plug_in(offer("nvidia.com/gpu.shared", replicas, node.driver_state))
+    node.write_cdi(specification(dict.fromkeys(cards, edits(node.driver_state)), Edits()))
+    node.plug_in(Offer("nvidia.com/gpu", tuple(whole), by_cdi=True))
+    node.plug_in(Offer("nvidia.com/gpu.shared", tuple(replicas), by_cdi=True))
 
 
 @pytest.fixture

@@ -1,0 +1,41 @@
+"""`python -m gpu_e2e`: the product on a real node with a real GPU, as one table.
+
+Needs root and an NVIDIA GPU; with `--simulated` the card is simulated. The exit status is 1 where
+something promised was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from gpu_e2e.place import real_place, simulated_place
+from gpu_e2e.row import as_table
+from gpu_e2e.run import ROUNDS, missed, run
+
+
+def main() -> int:
+    names = [scenario.__name__ for together in ROUNDS for scenario in together]
+    parser = argparse.ArgumentParser(prog="python -m gpu_e2e", description=__doc__)
+    parser.add_argument("--simulated", action="store_true", help="on a simulated card")
+    parser.add_argument("--python", default=sys.executable, help="with the frameworks in it")
+    parser.add_argument("--only", nargs="*", default=[], choices=names, help="some scenarios")
+    parser.add_argument("--output", type=Path, help="file for the rows as JSON")
+    options = parser.parse_args()
+    started = time.monotonic()
+    with simulated_place() if options.simulated else real_place(options.python) as place:
+        print(f"ready after {time.monotonic() - started:.0f} s", flush=True)
+        rows = run(place, options.only)
+    print(as_table(rows))
+    print(f"{time.monotonic() - started:.0f} s, {missed(rows.values())} missed")
+    if options.output:
+        raw = {name: [row.as_raw() for row in each] for name, each in rows.items()}
+        options.output.write_text(json.dumps(raw, indent=1) + "\n")
+    return 1 if missed(rows.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Where the scenarios run: a node with a GPU and the operator on it. Only the hardware differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import Cluster
+from devcluster.demo_places import install_in_pods
+from devcluster.node import Node
+from devcluster.node.cdi import Edits, specification
+from devcluster.node.driver import edits
+from devcluster.node.images import product_archives
+from devcluster.node.offer import Offer
+from devcluster.progress import say
+from devcluster.simulated_driver import Driver, environment, numbered_device
+from gpu_e2e import hardware, workload
+from gpu_e2e.row import Row, told
+from gpu_e2e.watch import Watch
+from gpu_e2e.workload import Workload
+from node.cgroups import unified
+
+REPLICAS = 8
+INTERVAL_SECONDS = 1
+"""Of the agent."""
+GPU = "nvidia.com/gpu"
+AGENT = {
+    "enabled": "true",
+    "intervalSeconds": INTERVAL_SECONDS,
+    "actions": "{Reclaim,Kill}",
+    "readsLimitsOf": "{Driver,MPS}",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    node: Node
+    workload: Workload
+    watch: Watch
+    resource: str
+    """What a pod asks for to get a part of the card."""
+    facts: Sequence[Row]
+    simulated: bool
+
+
+@contextmanager
+def real_place(python: str) -> Iterator[Place]:
+    """A node with the card of this machine, for workloads of this Python."""
+    found = hardware.find()
+    card = found.cards[0]
+    with Cluster.start() as cluster, Node.start(cluster) as node:
+        say(f"the node is Ready ({node.services})")
+        node.write_cdi(found.cdi())
+        node.label_gpus(cards=1, mib_per_card=card.mib, replicas=REPLICAS)
+        node.plug_in(Offer(GPU, _replicas(card.uuid), by_cdi=True))
+        library = found.libraries["libnvidia-ml.so.1"]
+        driver = {"driver.from": "HostPath", "driver.libraryPath": library}
+        install(node, {**AGENT, **driver, "cgroupFolder": unified()})
+        with Watch(node, {}) as watch:
+            machine = workload.of_this_machine(python)
+            facts = [
+                told("card", f"{card.name}, {card.mib} MiB, driver {found.version}"),
+                told("containers get the card by", f"CDI, {len(found.libraries)} libraries"),
+                told("sidecar gets the card by", "nothing: it asks for none"),
+                told("agent gets NVML by", f"the file {library} of the node, and is privileged"),
+                told("addresses of Services", node.services),
+                told("frameworks", ", ".join(machine.frameworks) or "none"),
+            ]
+            yield Place(node, machine, watch, GPU, facts, simulated=False)
+
+
+@contextmanager
+def simulated_place() -> Iterator[Place]:
+    """The same with a simulated card."""
+    card = numbered_device(0)
+    driver = Driver((card,))
+    with (
+        Cluster.start() as cluster,
+        Node.start(cluster, driver=driver, driver_everywhere=False) as node,
+    ):
+        node.write_cdi(specification({card.uuid: edits(node.driver_state)}, Edits()))
+        node.label_gpus(cards=1, mib_per_card=card.total_mib, replicas=REPLICAS)
+        node.plug_in(Offer(GPU, _replicas(card.uuid), by_cdi=True))
+        install(node, {**AGENT, "cgroupFolder": unified()})
+        with on_simulated_node(node, GPU) as place:
+            yield place
+
+
+@contextmanager
+def on_simulated_node(node: Node, resource: str) -> Iterator[Place]:
+    """A node that is there already, with a simulated driver and the agent."""
+    with Watch(node, environment(node.driver_state)) as watch:
+        facts = [told("card", f"SIMULATED, driver {watch.driver}")]
+        yield Place(node, workload.simulated(), watch, resource, facts, simulated=True)
+
+
+def install(node: Node, agent: dict[str, object]) -> None:
+    for archive in product_archives():
+        node.import_image(Path(archive))
+    install_in_pods(node.cluster, *(f"--set=agent.{name}={value}" for name, value in agent.items()))
+
+
+def _replicas(uuid: str) -> tuple[str, ...]:
+    return tuple(f"{uuid}::{number}" for number in range(REPLICAS))
