@@ -17,7 +17,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,11 @@ class Relay:
                 _make_own(address[0])
                 self._servers[address] = await self._serve(address)
 
+    async def close(self) -> None:
+        """Listen nowhere any more."""
+        for server in self._servers.values():
+            server.close()
+
     async def _serve(self, address: Address) -> asyncio.Server:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await self._pass_on(address, reader, writer)
@@ -106,7 +111,8 @@ class Relay:
             target = ready[next(self._turn) % len(ready)] if ready else None
             if target is not None:
                 there, back = await asyncio.open_connection(*target)
-                await asyncio.gather(_pump(reader, back), _pump(there, writer))
+                with closing(back):
+                    await asyncio.gather(_pump(reader, back), _pump(there, writer))
         except OSError as error:
             print(f"{address}: {error}", flush=True)
         finally:

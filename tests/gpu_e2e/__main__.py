@@ -24,9 +24,12 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="with the frameworks in it")
     parser.add_argument("--only", nargs="*", default=[], choices=names, help="some scenarios")
     parser.add_argument("--output", type=Path, help="file for the rows as JSON")
+    parser.add_argument("--logs", type=Path, help="folder for the logs of all components")
     options = parser.parse_args()
     started = time.monotonic()
-    with simulated_place() if options.simulated else real_place(options.python) as place:
+    logs = options.logs
+    where = simulated_place(logs) if options.simulated else real_place(options.python, logs)
+    with where as place:
         print(f"ready after {time.monotonic() - started:.0f} s", flush=True)
         rows = run(place, options.only)
     print(as_table(rows))

@@ -19,8 +19,9 @@ import pynvml
 from devcluster.node.cdi import Edits, specification
 
 MIB = 2**20
-INSIDE = Path("/usr/local/nvidia/lib64")
-"""Where containers find the libraries, as on many a cloud's own nodes."""
+INSIDE = Path("/opt/nvidia-driver")
+"""Where containers find the libraries. Not below /usr: workloads may have the machine's own there,
+read-only, and nothing can be mounted into it."""
 COMMON_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 _WANTED = re.compile(r"lib(cuda|nvidia-(ml|ptxjitcompiler|nvvm|gpucomp|opencl|cfg|allocator))")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from devcluster import Cluster
 from devcluster.demo_places import install_in_pods
+from devcluster.installation import NAMESPACE
 from devcluster.node import Node
 from devcluster.node.cdi import Edits, specification
 from devcluster.node.driver import edits
@@ -26,6 +28,11 @@ REPLICAS = 8
 INTERVAL_SECONDS = 1
 """Of the agent."""
 GPU = "nvidia.com/gpu"
+ROLES = ("controller", "webhook", "agent")
+LOOKS: dict[str, tuple[str, ...]] = {
+    "events": ("get", "events", "-A", "--sort-by=.lastTimestamp"),
+    "pods": ("get", "pods", "-A", "-o", "wide"),
+}
 AGENT = {
     "enabled": "true",
     "intervalSeconds": INTERVAL_SECONDS,
@@ -46,11 +53,13 @@ class Place:
 
 
 @contextmanager
-def real_place(python: str) -> Iterator[Place]:
-    """A node with the card of this machine, for workloads of this Python."""
+def real_place(python: str, logs: Path | None = None) -> Iterator[Place]:
+    """A node with the card of this machine, for workloads of this Python.
+
+    `logs` is a folder for those of all components."""
     found = hardware.find()
     card = found.cards[0]
-    with Cluster.start() as cluster, Node.start(cluster) as node:
+    with Cluster.start() as cluster, keeping(logs, cluster), Node.start(cluster) as node:
         say(f"the node is Ready ({node.services})")
         node.write_cdi(found.cdi())
         node.label_gpus(cards=1, mib_per_card=card.mib, replicas=REPLICAS)
@@ -72,12 +81,13 @@ def real_place(python: str) -> Iterator[Place]:
 
 
 @contextmanager
-def simulated_place() -> Iterator[Place]:
+def simulated_place(logs: Path | None = None) -> Iterator[Place]:
     """The same with a simulated card."""
     card = numbered_device(0)
     driver = Driver((card,))
     with (
         Cluster.start() as cluster,
+        keeping(logs, cluster),
         Node.start(cluster, driver=driver, driver_everywhere=False) as node,
     ):
         node.write_cdi(specification({card.uuid: edits(node.driver_state)}, Edits()))
@@ -94,6 +104,24 @@ def on_simulated_node(node: Node, resource: str) -> Iterator[Place]:
     with Watch(node, environment(node.driver_state)) as watch:
         facts = [told("card", f"SIMULATED, driver {watch.driver}")]
         yield Place(node, workload.simulated(), watch, resource, facts, simulated=True)
+
+
+@contextmanager
+def keeping(folder: Path | None, cluster: Cluster) -> Iterator[None]:
+    """In the end, the logs of all components and of the operator's pods are there."""
+    try:
+        yield
+    finally:
+        if folder is not None:
+            shutil.copytree(cluster.logs, folder, dirs_exist_ok=True)
+            labels = {role: f"app.kubernetes.io/component={role}" for role in ROLES}
+            logs = {
+                f"{role}.log": ("logs", "-n", NAMESPACE, "-l", label, "--tail=-1")
+                for role, label in labels.items()
+            }
+            for name, what in {**LOOKS, **logs}.items():
+                shown = cluster.kubectl(*what, check=False)
+                (folder / name).write_text(shown.stdout + shown.stderr)
 
 
 def install(node: Node, agent: dict[str, object]) -> None:

@@ -11,6 +11,7 @@ from devcluster.progress import say
 from gpu_e2e.place import Place
 from gpu_e2e.row import Row, told
 from gpu_e2e.scenarios.limits import limits
+from gpu_e2e.scenarios.mps import mps
 from gpu_e2e.scenarios.overuse import overuse
 from gpu_e2e.scenarios.queue import queue
 from gpu_e2e.scenarios.scaling import scaling
@@ -22,6 +23,7 @@ ROUNDS: tuple[tuple[Scenario, ...], ...] = (
     (limits, queue),
     (overuse, scaling),
     (speed,),
+    (mps,),
 )
 """Those of one round run at the same time; what a time is measured in stands alone."""
 

@@ -31,8 +31,8 @@ class NotSeenError(Exception):
     """Something that a scenario waited for did not happen."""
 
 
-def until(look: Callable[[], T], what: str, *, seconds: float = PATIENCE_SECONDS) -> T:
-    """The first true answer. Raises NotSeenError."""
+def until(look: Callable[[], T | None], what: str, *, seconds: float = PATIENCE_SECONDS) -> T:
+    """The first answer that is neither None nor false. Raises NotSeenError."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > deadline:
@@ -158,11 +158,11 @@ class Actor:
         return set(shown.split())
 
     def actions(self, name: str) -> list[tuple[str, str]]:
-        """What was done about a pod, with the results."""
+        """What was done about a pod, with the results, in order."""
         status = self.team.get("gmp", "policy").get("status", {})
         return [
             (one["action"], one["result"])
-            for one in status.get("recentActions", [])
+            for one in reversed(status.get("recentActions", []))
             if one["pod"] == name
         ]
 

@@ -23,9 +23,10 @@ CARD = "/e2e"
 """Where programs find the module `card`."""
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/alternatives", "/etc/ld.so.cache")
 _ASK = """
-import importlib.util, json, os, sys
+import importlib.util, json, site, sys
 found = [name for name in ("torch", "jax", "cupy") if importlib.util.find_spec(name)]
-print(json.dumps([found, [sys.prefix, sys.base_prefix, *filter(None, sys.path)]]))
+own = [path for path in sys.path if path == site.getusersitepackages()]
+print(json.dumps([found, [sys.prefix, sys.base_prefix, *filter(None, sys.path)], own]))
 """
 
 
@@ -77,14 +78,20 @@ def of_this_machine(python: str) -> Workload:
     done = subprocess.run(
         [python, "-c", _ASK], capture_output=True, text=True, check=True, env=variables
     )
-    frameworks, paths = json.loads(done.stdout)
+    frameworks, paths, own = json.loads(done.stdout)
     tops = _outermost([*SYSTEM, *paths, str(Path(python).resolve().parent)])
     return Workload(
         PAUSE_IMAGE,
         python,
         tuple(frameworks),
         {CARD: str(HERE / "real"), **{top: top for top in tops}},
-        {"PYTHONPATH": CARD, "PATH": "/usr/bin:/bin", "HOME": "/tmp", "USER": "root"},
+        # Of a user's own packages, whose home another user does not know.
+        {
+            "PYTHONPATH": ":".join([CARD, *own]),
+            "PATH": "/usr/bin:/bin",
+            "HOME": "/tmp",
+            "USER": "root",
+        },
     )
 
 
@@ -101,10 +108,13 @@ def _outermost(paths: Sequence[str]) -> list[str]:
 def simulated() -> Workload:
     """Programs with simulated frameworks, run by the Python of the sidecar's image."""
     library = "/library"
+    cuda = libcuda_folder()
+    # A pod's user is another one.
+    cuda.chmod(0o755)
     return Workload(
         sidecar_image(),
         "python",
         ("torch", "cupy"),
-        {CARD: str(HERE / "simulated"), library: str(FRAMEWORKS), "/cuda": str(libcuda_folder())},
+        {CARD: str(HERE / "simulated"), library: str(FRAMEWORKS), "/cuda": str(cuda)},
         {"PYTHONPATH": f"{CARD}:{library}", "LD_LIBRARY_PATH": "/cuda"},
     )

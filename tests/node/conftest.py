@@ -61,6 +61,7 @@ def operator_in_pods(request: pytest.FixtureRequest) -> Iterator[Node]:
         for archive in product_archives():
             node.import_image(archive)
         agent = {"readsLimitsOf": "{Driver,MPS}", "cgroupFolder": unified(), "intervalSeconds": 1}
+        agent["actions"] = "{Reclaim,Kill}"
         values = [f"--set=agent.{name}={value}" for name, value in agent.items()]
         install_in_pods(cluster, "--set=agent.enabled=true", *values)
         yield node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 
 import pytest
@@ -35,6 +36,26 @@ def test_two_nodes_of_two_clusters_run_side_by_side(node: Node) -> None:
         assert other.address != node.address
         run_pause(other, "beside")
         run_pause(node, "beside")
+
+
+CONNECTS = """
+import socket, ssl
+context = ssl._create_unverified_context()
+with socket.create_connection(("10.96.0.1", 443), timeout=5) as plain:
+    with context.wrap_socket(plain, server_hostname="kubernetes.default") as secure:
+        print(secure.version())
+"""
+
+
+def test_on_a_kernel_without_nftables_the_addresses_of_services_lead_somewhere_all_the_same() -> (
+    None
+):
+    with Cluster.start() as cluster, Node.start(cluster, relays_services=True) as node:
+        assert node.services == "relayed"
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not (said := node.run(sys.executable, "-c", CONNECTS)).stdout:
+            assert time.monotonic() < deadline, said.stderr
+        assert node.run("pidof", "kube-proxy").stdout == ""
 
 
 def test_the_end_of_a_component_is_told_with_its_log() -> None:

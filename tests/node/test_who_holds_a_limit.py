@@ -268,5 +268,5 @@ def test_the_agent_may_do_no_more_than_it_was_given(operator_in_pods: Node) -> N
     where = ["daemonset/gpu-memory-operator-agent", "-n", NAMESPACE, "--"]
     look = "print(open('/proc/self/status').read()); open('/sys/fs/cgroup/cgroup.procs', 'w')"
     done = operator_in_pods.cluster.kubectl("exec", *where, "python", "-c", look, check=False)
-    assert "CapEff:\t0000000000080004\n" in done.stdout, "SYS_PTRACE, DAC_READ_SEARCH"
+    assert "CapEff:\t0000000000080024\n" in done.stdout, "SYS_PTRACE, DAC_READ_SEARCH, KILL"
     assert "Read-only file system" in done.stderr

@@ -26,7 +26,7 @@ nvml_in_gpu_containers = pytest.mark.parametrize(
 
 CARDS = 6
 """More than one test needs: a kubelet frees a card a moment after its pod is gone."""
-REPLICAS = 4
+REPLICAS = 8
 """Of the last card, where a device plugin hands them out."""
 MIB_PER_CARD = 81920
 MIB = 2**20

@@ -3,23 +3,28 @@
 Runs in the workload's own Python, so everything but `raw` needs the framework alone.
 """
 
+# mypy: disable-error-code="import-not-found,no-any-return"
+
 import ctypes
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
 MIB = 2**20
 STEP = 64 * MIB
+OUT_OF_MEMORY = 2
 SETTLE_SECONDS = 2.5
 """The shim has measured the context and the libraries' workspaces by then."""
-_held = []
+_held: list[Any] = []
 
 
-def take_all(framework):
+def take_all(framework: str) -> int:
     """Take memory until the framework refuses; returns MiB of tensors."""
     return {"torch": _torch, "jax": _jax, "cupy": _cupy}[framework]()
 
 
-def _torch():
+def _torch() -> int:
     import torch
 
     one = torch.ones(2048, 2048, device="cuda")
@@ -34,7 +39,7 @@ def _torch():
     return len(taken) * STEP // MIB
 
 
-def _cupy():
+def _cupy() -> int:
     import cupy
 
     one = cupy.ones((1024, 1024), dtype=cupy.float32)
@@ -49,7 +54,7 @@ def _cupy():
     return len(taken) * STEP // MIB
 
 
-def _jax():
+def _jax() -> int:
     import jax
     import jax.numpy as jnp
 
@@ -63,7 +68,7 @@ def _jax():
     return len(taken) * STEP // MIB
 
 
-def take(mib):
+def take(mib: int) -> None:
     """Tensors of torch."""
     import torch
 
@@ -71,26 +76,47 @@ def take(mib):
     torch.cuda.synchronize()
 
 
-def drop():
+def drop() -> None:
     """Let go of all tensors; the framework keeps their memory for later ones."""
     _held.clear()
 
 
-def raw(mib):
+def raw(mib: int) -> None:
     """Memory by CUDA's driver interface, in no framework's allocator, until the process ends."""
-    cuda = ctypes.CDLL("libcuda.so.1")
-    context, memory = ctypes.c_void_p(), ctypes.c_uint64()
+    code = _allocate(_driver(), mib * MIB)
+    if code:
+        raise RuntimeError(f"CUDA error {code}")
+
+
+def take_as_mps_client() -> int:
+    """Memory by CUDA's driver interface until it is refused; returns MiB."""
+    cuda, taken = _driver(), 0
+    while not (code := _allocate(cuda, STEP)):
+        taken += STEP
+    if code != OUT_OF_MEMORY:
+        raise RuntimeError(f"CUDA error {code}")
+    return taken // MIB
+
+
+def _driver() -> ctypes.CDLL:
+    """With a context on the first card."""
+    cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
     for code in (
         cuda.cuInit(0),
         cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
         cuda.cuCtxSetCurrent(context),
-        cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(mib * MIB)),
     ):
         if code:
             raise RuntimeError(f"CUDA error {code}")
+    return cuda
 
 
-def checksum():
+def _allocate(cuda: ctypes.CDLL, amount: int) -> int:
+    memory = ctypes.c_uint64()
+    return int(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(amount)))
+
+
+def checksum() -> float:
     """The result of a short computation, the same each time on one card."""
     import torch
 
@@ -101,7 +127,7 @@ def checksum():
     return x.double().sum().item()
 
 
-def trainer():
+def trainer() -> Callable[[int], float]:
     """A function that runs so many training steps and returns the seconds that each took."""
     import torch
 
@@ -110,7 +136,7 @@ def trainer():
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     x = torch.randn(256, 1024, device="cuda")
 
-    def run(steps):
+    def run(steps: int) -> float:
         torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(steps):
@@ -123,7 +149,7 @@ def trainer():
     return run
 
 
-def stay(path="/tmp/end"):
+def stay(path: str = "/tmp/end") -> None:
     """Until somebody makes a file."""
     while not os.path.exists(path):
         time.sleep(0.05)

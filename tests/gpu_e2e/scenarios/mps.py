@@ -1,0 +1,97 @@
+"""A client of MPS: the pinned limit that admission sets holds it, and is named as what holds it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gpu_e2e.place import Place
+from gpu_e2e.row import Row, same, told
+from gpu_e2e.stage import GIB, MIB, NotSeenError, Stage, until
+
+LIMIT = 8 * GIB
+CONTROL = "nvidia-cuda-mps-control"
+PIPES = "/mps"
+CLIENT = "print(json.dumps({'taken': card.take_as_mps_client()}), flush=True)\ncard.stay()"
+MOST_SECONDS = 20.0
+
+
+def mps(stage: Stage) -> Iterator[Row]:
+    try:
+        with _daemon(stage.place) as pipes:
+            yield from _client(stage, pipes)
+    except _NoDaemonError as reason:
+        yield told("a client of MPS", f"not run: {reason}")
+
+
+class _NoDaemonError(Exception):
+    """MPS can not run here."""
+
+
+def _client(stage: Stage, pipes: Path | None) -> Iterator[Row]:
+    team = stage.team("mps", limits={"default": "8Gi"}, monitoring={"mode": "NodeAgent"})
+    raw = team.spec("client", CLIENT)
+    if pipes is not None:
+        _lead_to(raw, pipes)
+    if "created" not in (answer := team.team.create(raw)):
+        raise NotSeenError(answer)
+    uid = team.pod("client")["metadata"]["uid"]
+    team.says("client")
+    until(lambda: team.enforcer("client") == "MPS", "MPS is named")
+    yield same("a client of MPS: limit held by", "MPS", team.enforcer("client"))
+    held = team.look().of_pod(uid)
+    seen = f"{held.peak / MIB:.0f} of {LIMIT // MIB} MiB"
+    yield Row("  NVML peak", "never over", seen, 0 < held.peak <= LIMIT)
+    yield told("  usable", f"{100 * held.peak / LIMIT:.1f} %")
+
+
+def _lead_to(raw: dict[str, Any], pipes: Path) -> None:
+    """As NVIDIA's device plugin does for MPS: its pipes, and shared memory with the server."""
+    spec = raw["spec"]
+    spec["hostIPC"] = True
+    spec["volumes"] += [
+        {"name": "mps", "hostPath": {"path": str(pipes)}},
+        {"name": "shm", "hostPath": {"path": "/dev/shm"}},
+    ]
+    [main] = spec["containers"]
+    main["volumeMounts"] += [
+        {"name": "mps", "mountPath": PIPES},
+        {"name": "shm", "mountPath": "/dev/shm"},
+    ]
+    main["env"].append({"name": "CUDA_MPS_PIPE_DIRECTORY", "value": PIPES})
+
+
+@contextmanager
+def _daemon(place: Place) -> Iterator[Path | None]:
+    """The folder of its pipes; the simulated driver needs none."""
+    if place.simulated:
+        yield None
+        return
+    control = shutil.which(CONTROL)
+    if control is None:
+        raise _NoDaemonError(f"there is no {CONTROL}")
+    with tempfile.TemporaryDirectory(prefix="gpumem-mps-") as folder:
+        variables = [f"CUDA_MPS_{kind}_DIRECTORY={folder}" for kind in ("PIPE", "LOG")]
+        command = [*place.node.inside, "env", *variables, control]
+        try:
+            # It forks, and its children keep what it was given as output.
+            done = subprocess.run(
+                [*command, "-d"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=MOST_SECONDS,
+            )
+            if done.returncode != 0:
+                raise _NoDaemonError(f"{CONTROL} -d ended with {done.returncode}")
+            yield Path(folder)
+        except subprocess.TimeoutExpired:
+            raise _NoDaemonError(f"{CONTROL} -d did not return") from None
+        finally:
+            quit_ = "quit -t 5\n"
+            subprocess.run(command, input=quit_, text=True, capture_output=True, timeout=60)
