@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from devcluster.installation import Installation
+from endtoend.quota import GATE, create, end, gates_of, goes_on, put_tenant, status_of
 from endtoend.team import Team, pod
 
 pytestmark = pytest.mark.cluster
 
 GATES = "jsonpath={.items[*].spec.schedulingGates[*].name}"
-GATE = "gpumemory.dev/quota"
 
 
 @pytest.fixture
@@ -23,45 +21,6 @@ def tenant(team: Team) -> Iterator[str]:
     put_tenant(team, limit="16Gi")
     yield team.name
     team.cluster.kubectl("delete", "gmt", team.name, "--ignore-not-found")
-
-
-def put_tenant(team: Team, **quota: Any) -> None:
-    found = {"kubernetes.io/metadata.name": team.name}
-    body = {
-        "apiVersion": "gpumemory.dev/v1alpha1",
-        "kind": "GPUMemoryTenant",
-        "metadata": {"name": team.name},
-        "spec": {
-            "namespaceSelector": {"matchLabels": found},
-            "quota": {"wholeGPU": "80Gi", **quota},
-        },
-    }
-    team.cluster.kubectl("apply", "-f", "-", input=json.dumps(body))
-
-
-def create(team: Team, name: str, memory: str = "8Gi", **spec: Any) -> None:
-    limits = {"nvidia.com/gpu": 1, "nvidia.com/memory": memory}
-    answer = team.create(pod(name, limits=limits, **spec))
-    assert "created" in answer, answer
-
-
-def goes_on(team: Team, name: str) -> None:
-    gates = ["get", "pod", name, "-o", "jsonpath={.metadata.name}:{.spec.schedulingGates[*].name};"]
-    team.until(*gates, until=f"{name}:;")
-
-
-def end(team: Team, name: str) -> None:
-    team.kubectl("delete", "pod", name, "--force", "--grace-period=0")
-
-
-def gates_of(team: Team, name: str) -> list[str]:
-    found = team.get("pod", name)["spec"].get("schedulingGates") or []
-    return [gate["name"] for gate in found]
-
-
-def status_of(team: Team) -> dict[str, Any]:
-    found: dict[str, Any] = team.get("gmt", team.name)["status"]
-    return found
 
 
 def test_pods_go_on_as_long_as_there_is_room(team: Team, tenant: str) -> None:
