@@ -39,6 +39,7 @@ def test_it_takes_the_defaults_of_the_models_and_those_of_the_chart() -> None:
         ("sidecar.resources.gpu", "1"),
         ("scheduling.fillResource", True),
         ("exclusiveResources", "nvidia.com/gpu"),
+        ("foreignManagers", ["Kueue"]),
         ("runVolumeSize", "16MB"),
         ("runVolumeSize", 0),
         ("memoryresource", "nvidia.com/memory"),

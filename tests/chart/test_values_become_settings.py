@@ -15,6 +15,7 @@ from gpumem_operator.api.values import Values
 CHANGED: dict[str, Any] = {
     "memoryResource": "example.com/memory",
     "exclusiveResources": ["nvidia.com/gpu"],
+    "foreignManagers": ["HAMi", "KAI", "RunAI"],
     "ignoredNamespaces": ["other"],
     "resourceClaims": "Refuse",
     "gpuDeviceClasses": ["example.com"],

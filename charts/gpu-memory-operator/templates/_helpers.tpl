@@ -50,7 +50,7 @@ app.kubernetes.io/component: {{ .role }}
 
 {{/* What the processes read: exactly the fields of gpumem_operator.api.values.Values. */}}
 {{- define "gpumem.settings" -}}
-{{- $read := pick .Values "memoryResource" "exclusiveResources" "resourceClaims" "gpuDeviceClasses" "sidecar" "monitoring" "scheduling" "driverLimits" "report" "runVolumeSize" -}}
+{{- $read := pick .Values "memoryResource" "exclusiveResources" "foreignManagers" "resourceClaims" "gpuDeviceClasses" "sidecar" "monitoring" "scheduling" "driverLimits" "report" "runVolumeSize" -}}
 {{- $ignored := dict "ignoredNamespaces" (include "gpumem.ignoredNamespaces" . | fromJsonArray) -}}
 {{- $report := dict "report" (dict "url" (include "gpumem.reportUrl" .) "ca" .Values.report.ca) -}}
 {{ merge $report $ignored $read | toYaml }}

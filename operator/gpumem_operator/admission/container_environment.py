@@ -5,7 +5,7 @@ names and seldom in their variables. So it is remembered: that halves what a pla
 """
 
 import marshal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -50,6 +50,8 @@ class Declared:
     sealing: frozen.Sealing
     target: Target | None
     """None where the policy only observes, and where there is none."""
+    frameworks: bool = True
+    """Whether frameworks are told what they may take; somebody else limits the pod otherwise."""
     shim: bool = False
     """Whether the policy puts the shim into containers that can have it."""
     shim_obstacle: str | None = None
@@ -116,12 +118,14 @@ def _work_out(
     warnings: tuple[str, ...] = ()
     shimmed = False
     target = declared.target
-    if target is not None:
+    if target is not None and declared.frameworks:
         if declared.shim:
             obstacle = shim.unreadable_path(environment) or declared.shim_obstacle
             shimmed = obstacle is None
             warnings = () if obstacle is None else (obstacle,)
         parts.extend(_framework_variables(target, environment, shimmed=shimmed))
+    elif target is not None:
+        parts.extend(_beside_another_manager(target))
     elif declared.by_tenant:
         parts.append(driver.variables())
     existing = target.spec.injection.existing_env if target else "Keep"
@@ -168,6 +172,13 @@ def _framework_variables(
     if limit is not None and limit >= target.spec.limits.min_bytes and target.cap_bytes is None:
         parts.append(_nothing_left(target))
     return parts
+
+
+def _beside_another_manager(target: Target) -> Iterator[Variables]:
+    """The driver's variables where the platform wants them; the other manager's own are kept else,
+    because it limits by the very same ones."""
+    if target.driver_limits:
+        yield driver.variables(target)
 
 
 def _nothing_left(target: Target) -> Variables:

@@ -1,10 +1,12 @@
 """Labels and annotations of a handled pod: for finding it, and for people."""
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration, Declarations
+from gpumem_operator.api.managers import Manager
 from gpumem_operator.api.quantity import format_bytes
 from gpumem_operator.api.violation import Violation
 
@@ -29,12 +31,27 @@ def labels(decider: Decider) -> dict[str, str]:
 
 
 def annotations(
-    declarations: Declarations, decider: Decider, would: Would | None = None
+    declarations: Declarations,
+    decider: Decider,
+    would: Would | None = None,
+    *,
+    others: str = "",
 ) -> dict[str, str]:
-    marks = {names.SUMMARY_ANNOTATION: _summary(declarations, decider, would)}
+    marks = {names.SUMMARY_ANNOTATION: _summary(declarations, decider, would) + others}
     if decider.spec is not None:
         marks[names.POLICY_HASH_ANNOTATION] = decider.spec.pod_fingerprint
     return marks
+
+
+def others(managers: Sequence[Manager], limited_by: Sequence[Manager]) -> str:
+    """Who else manages the pod, as the end of its summary; empty where nobody does."""
+    if not managers:
+        return ""
+    text = f"; also managed by {', '.join(map(str, managers))}"[:_SHOWN_CHARACTERS]
+    if not limited_by:
+        return text
+    named = ", ".join(one.name for one in limited_by)
+    return f"{text}: shim, framework variables and sidecar are left out for {named}"
 
 
 def node_affinity(label: str | None) -> dict[str, str]:

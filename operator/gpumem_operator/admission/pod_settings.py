@@ -6,6 +6,7 @@ from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration
 from gpumem_operator.admission.enforcer_needs import sets_driver_limits
+from gpumem_operator.api.managers import Manager
 from gpumem_operator.api.pods import PodFacts
 from gpumem_operator.api.policy import DatasetCache, DefaultPolicySpec
 from gpumem_operator.api.quantity import whole_number
@@ -21,6 +22,8 @@ class PodSettings:
 
     shim: bool
     sidecar: bool
+    frameworks: bool
+    """Whether frameworks are told what they may take."""
     share_process_namespace: bool | None
     """As in the plan: False takes back what an earlier admission set."""
     interval_seconds: int
@@ -35,7 +38,8 @@ class PodSettings:
     @staticmethod
     def of(facts: PodFacts, decider: Decider, values: Values) -> "PodSettings":
         spec = decider.spec
-        bare = facts.windows or facts.mirror
+        limited_by = limited_by_others(facts, values)
+        bare = facts.windows or facts.mirror or bool(limited_by)
         monitored = decider.monitoring(values) == "Sidecar" and not bare
         shimmed = (
             decider.active and spec is not None and spec.injection.shim == "Enabled" and not bare
@@ -45,6 +49,7 @@ class PodSettings:
         return PodSettings(
             shim=shimmed,
             sidecar=monitored,
+            frameworks=not limited_by,
             share_process_namespace=_share(facts, wanted=monitored and shared),
             interval_seconds=spec.monitoring.interval_seconds if spec else 0,
             image_python_path=_image_python_path(facts, spec),
@@ -67,6 +72,11 @@ class PodSettings:
             processes_per_gpu=self.processes_per_gpu,
             driver_limits=self.driver_limits and can_be_limited(row.container),
         )
+
+
+def limited_by_others(facts: PodFacts, values: Values) -> tuple[Manager, ...]:
+    """Managers of the pod to whom limiting it is left; see the value `foreignManagers`."""
+    return tuple(one for one in facts.managers if one.name in values.foreign_managers)
 
 
 def _share(facts: PodFacts, *, wanted: bool) -> bool | None:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from gpumem_operator import names
+from gpumem_operator.api.managers import Manager, managers_of
 from gpumem_operator.api.quantity import GIB, QuantityError, parse_bytes
 from gpumem_operator.api.violation import Violation
 
@@ -111,6 +112,8 @@ class PodFacts:
     violations: tuple[Violation, ...]
     shared_by_admission: bool = False
     """Whether an earlier admission had processes shared: the author said nothing about it."""
+    managers: tuple[Manager, ...] = ()
+    """Who else queues, places or limits it, as far as its author says the truth."""
 
     @property
     def gpu_containers(self) -> tuple[ContainerFacts, ...]:
@@ -149,6 +152,7 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
             if _is_read_only(volume)
         ),
         violations=tuple(violations),
+        managers=managers_of(pod),
     )
 
 

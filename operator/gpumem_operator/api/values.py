@@ -17,6 +17,8 @@ PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 Switch = Literal["Enabled", "Disabled"]
 StoredQuantity = Annotated[str, AfterValidator(canonical)]
 """As the API server gives it back: our containers in pods are compared with what they should be."""
+LimitingManager = Literal["HAMi", "KAI", "RunAI"]
+"""Those of `api/managers.py` that limit GPU memory inside containers, or can."""
 ResourceName = Annotated[str, Field(min_length=1, max_length=316, pattern=r"^[^/]+/[^/]+$")]
 
 
@@ -88,6 +90,10 @@ class Values(Model):
     ignored_namespaces: list[str] = ["kube-system", "gpu-operator", "nvidia-gpu-operator"]
     """Namespaces whose pods admission never sees, besides the release's own. Default: kube-system
     and the GPU operator's."""
+    foreign_managers: list[LimitingManager] = []
+    """Whose pods get no shim, no framework variables and no sidecar, because they bring what limits
+    memory along. Charge, gate and frozen declaration stay. Whose a pod is, its author can write.
+    Default: none."""
     resource_claims: Literal["Warn", "Refuse"] = "Warn"
     """Pods that get GPUs through dynamic resource allocation (resourceClaims, or resources that a
     DeviceClass stands behind), which no limit reaches, are admitted with a warning or refused.

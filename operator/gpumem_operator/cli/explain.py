@@ -7,6 +7,7 @@ from typing import Any
 from gpumem_operator import names
 from gpumem_operator.admission.selection import candidates, rank
 from gpumem_operator.api.gates import is_gated
+from gpumem_operator.api.managers import managers_of
 from gpumem_operator.api.pods import is_gpu_pod, is_handled
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, TenantRecord, tenants_of
@@ -52,7 +53,7 @@ def explain_pod(pod: Row, known: Known, *, about_nodes: Sequence[str] = ()) -> l
     pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
         return [title, "  It asks for no GPU, so nothing here concerns it."]
-    lines = [title, *_policy(pod, known), *_gate(pod, known)]
+    lines = [title, *_policy(pod, known), *_managers(pod, known), *_gate(pod, known)]
     lines += [*_containers(pod, known), *_charge(pod, known), *_use(pod, known)]
     lines += [*about_nodes, *(f"  event: {one}" for one in _events(known.events))]
     return lines + [f"  next step: {step}" for step in steps_for(pod, known)]
@@ -99,6 +100,13 @@ def _policy(pod: Row, known: Known) -> Iterator[str]:
         yield f"  at admission: {summary}"
     if _is_outdated(pod, known):
         yield "  outdated: the policy changed since the pod was created"
+
+
+def _managers(pod: Row, known: Known) -> Iterator[str]:
+    for manager in managers_of(pod):
+        left = manager.name in known.values.foreign_managers
+        what = "; shim, framework variables and sidecar are left to it" if left else ""
+        yield f"  also managed by {manager}{what}"
 
 
 def _is_outdated(pod: Row, known: Known) -> bool:
