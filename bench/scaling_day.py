@@ -1,6 +1,6 @@
 """Simulation: a day of load on 25 workloads that share a quota of 500 pods, in seconds.
 
-    python -m bench.scaling_day [--svg FILE]
+    python -m bench.scaling_day [--svg FILE] [--png FILE]
 
 Nothing here is measured. Demand follows the time of day, with noise, bursts and pods of which
 nothing is known; the same day is played to the decisions of the controller, and to two plain
@@ -14,13 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from bench.rasterized import png
 from bench.scaling_picture import picture
 from gpumem_operator.api.scaling import ScalingTarget
 from gpumem_operator.scaling.decision import decide
 from gpumem_operator.scaling.facts import TargetFacts, TargetPod, TenantRoom
 from gpumem_operator.scaling.memory import Memory
+from gpumem_operator.scaling.ratio import TOLERANCE
 
 STEP_SECONDS = 15
 DAY_SECONDS = 24 * 3600
@@ -30,6 +32,7 @@ QUOTA_PODS = 500
 MOST_REPLICAS = 60
 START_SECONDS = 90
 """From the wish for a pod until it takes its part of the load."""
+TURN_SECONDS = 600
 _MIB = 2**20
 _SEED = 20_260_301
 
@@ -129,6 +132,9 @@ class Day:
     changes: int
     turns: int
     """Changes in the other direction than the one before, within ten minutes of it."""
+    oscillations: int
+    """Those of them for which the demand gives no reason: it has not moved their way by more than
+    the tolerance since the change before. The scaler answers itself there, or noise."""
 
     @property
     def row(self) -> str:
@@ -138,22 +144,40 @@ class Day:
         past = sum(moment.replicas > QUOTA_PODS for moment in self.moments) * STEP_SECONDS / 60
         return (
             f"| {self.name} | {hours:,.0f} | {most} | {past:,.0f} | {full:,.0f} | {self.changes:,}"
-            f" | {self.turns:,} |"
+            f" | {self.turns:,} | {self.oscillations:,} |"
         )
 
 
 HEADER = (
     "| | pod hours | most pods asked for | minutes past the quota | minutes that workloads were"
-    " full, added up | changes | turns within 10 minutes |\n|---|---|---|---|---|---|---|"
+    " full, added up | changes | turns within 10 minutes | of these without a change of demand |\n"
+    "|---|---|---|---|---|---|---|---|"
 )
+
+
+class _Change(NamedTuple):
+    """Of the replicas of one workload."""
+
+    seconds: int
+    way: int
+    """1 for more, -1 for fewer."""
+    demand_mib: float
+
+    def turns(self, last: "_Change") -> bool:
+        return self.way == -last.way and self.seconds - last.seconds <= TURN_SECONDS
+
+    def follows_demand(self, last: "_Change") -> bool:
+        """Whether the demand has moved the same way since the last change, by more than what a
+        decision tolerates."""
+        return self.way * (self.demand_mib / last.demand_mib - 1) > TOLERANCE
 
 
 def play(name: str, scaler: Scaler) -> Day:
     """The day as one scaler goes through it."""
     random = Random(_SEED)
     workloads = [Workload(random.uniform(8, 28), random.gauss(14, 2.5)) for _ in range(WORKLOADS)]
-    moments, changed = [], [(-DAY_SECONDS, 0)] * WORKLOADS
-    changes = turns = 0
+    moments, last = [], [_Change(-DAY_SECONDS, 0, 0.0)] * WORKLOADS
+    changes = turns = oscillations = 0
     for now in range(0, DAY_SECONDS, STEP_SECONDS):
         demands = [one.demand_mib(now, random) for one in workloads]
         loads = [
@@ -166,12 +190,14 @@ def play(name: str, scaler: Scaler) -> Day:
             desired = scaler.desired(number, pods, room_pods=room, now=now)
             way = (desired > one.replicas) - (desired < one.replicas)
             if way:
-                at, before = changed[number]
+                change = _Change(now, way, demands[number])
                 changes += 1
-                turns += way == -before and now - at <= 600
-                changed[number] = (now, way)
+                turned = change.turns(last[number])
+                turns += turned
+                oscillations += turned and not change.follows_demand(last[number])
+                last[number] = change
                 one.resize(desired, now)
-    return Day(name, tuple(moments), changes, turns)
+    return Day(name, tuple(moments), changes, turns, oscillations)
 
 
 def _started(workload: Workload, now: int) -> int:
@@ -220,6 +246,7 @@ def days() -> list[Day]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A simulated day of scaling.")
     parser.add_argument("--svg", type=Path, help="also write the day as a picture")
+    parser.add_argument("--png", type=Path, help="the same, drawn by rsvg-convert")
     arguments = parser.parse_args()
     began = time.process_time()
     found = days()
@@ -227,8 +254,11 @@ def main() -> None:
     for day in found:
         print(day.row)
     print(f"\n{time.process_time() - began:.0f} s of processor time")
+    drawn = picture(found, quota=QUOTA_PODS)
     if arguments.svg is not None:
-        arguments.svg.write_text(picture(found, quota=QUOTA_PODS), encoding="utf-8")
+        arguments.svg.write_text(drawn, encoding="utf-8")
+    if arguments.png is not None:
+        arguments.png.write_bytes(png(drawn))
 
 
 if __name__ == "__main__":
