@@ -12,7 +12,7 @@ from bench.reports import TARGET_PER_CORE
 
 Found = dict[str, Any]
 """What each part wrote, by its name; parts that did not run are missing."""
-PARTS = ("admission", "reports", "sidecar", "shim", "scale")
+PARTS = ("admission", "reports", "sidecar", "shim", "overuse", "scale")
 
 
 def read(folder: Path) -> Found:
@@ -48,6 +48,16 @@ def figures(found: Found) -> str:
         ("CPU of the agent", "sidecar", _starts("agent: CPU")),
         ("shim in a process without a framework", "shim", lambda what: "without" in what),
         ("shim in a process with one", "shim", lambda what: "with one" in what),
+        (
+            "end of the grace period until the agent kills",
+            "overuse",
+            _starts("agent, Kill: after it"),
+        ),
+        (
+            "end of the grace period until a sidecar's pod is evicted",
+            "overuse",
+            _starts("sidecar, Evict: after it"),
+        ),
     ]
     lines += [_worst(found, *row) for row in rows]
     return "\n".join([*lines, _reports(found)])

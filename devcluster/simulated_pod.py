@@ -43,7 +43,9 @@ class SimulatedPod:
         else:
             self._program = Allocation(driver, "0", mib, prefix=new_namespace())
             inner = child_of(self._program.pid)
-            self._tell_as_the_shim_would(str(container["name"]), inner)
+            tell_as_the_shim_would(
+                folder / "run", str(container["name"]), inner, inside=self._program.pid_inside
+            )
         (folder / "token").write_text(token)
         with (folder / "sidecar.log").open("ab") as log:
             self._sidecar = subprocess.Popen(
@@ -63,21 +65,6 @@ class SimulatedPod:
         # The kernel ends all of a PID namespace with its first process.
         self._sidecar.wait(END_SECONDS)
 
-    def _tell_as_the_shim_would(self, container: str, pid: int) -> None:
-        """Says which container the process is in; the program is no Python with a shim in it."""
-        start = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-        inside = self._program.pid_inside
-        state = {
-            "schemaVersion": 1,
-            "pid": inside,
-            "startTime": start,
-            "container": container,
-            "frameworks": [],
-        }
-        place = self._folder / "run" / container
-        place.mkdir(parents=True)
-        (place / f"{inside}-{start}.json").write_text(json.dumps(state))
-
     def _environment(self, pod: Mapping[str, Any]) -> dict[str, str]:
         """The sidecar's own, with this machine's paths instead of a container's."""
         [sidecar] = [one for one in pod["spec"]["initContainers"] if one["name"] == SIDECAR]
@@ -91,3 +78,19 @@ class SimulatedPod:
             "GPUMEM_HEALTH_PORT": str(free_ports(1)[0]),
         }
         return given | here
+
+
+def tell_as_the_shim_would(run: Path, container: str, pid: int, *, inside: int) -> None:
+    """Say in the pod's run folder which container a process is in that is no Python with a shim in
+    it. `inside` is its PID in its own namespace."""
+    start = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    state = {
+        "schemaVersion": 1,
+        "pid": inside,
+        "startTime": start,
+        "container": container,
+        "frameworks": [],
+    }
+    place = run / container
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{inside}-{start}.json").write_text(json.dumps(state))

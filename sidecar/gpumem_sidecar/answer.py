@@ -17,6 +17,8 @@ class Limit(NamedTuple):
     pod_uid: str
     container: str
     limit_bytes: int
+    container_id: str = ""
+    """Without the runtime's name; empty where nobody knows it."""
 
 
 class Order(NamedTuple):
@@ -53,25 +55,28 @@ def parse(content: bytes) -> Answer:
 
 def is_over(picture: Picture, limits: tuple[Limit, ...]) -> bool:
     """Whether a container is known to hold more on a card than it may."""
-    held: dict[tuple[str | None, str | None, str], int] = {}
+    by_id = {(limit.pod_uid, limit.container_id): limit for limit in limits if limit.container_id}
+    by_name = {(limit.pod_uid, limit.container): limit for limit in limits}
+    held: dict[tuple[Limit, str], int] = {}
     for process in picture.processes:
-        place = (process.pod_uid, process.container, process.gpu)
-        # What is unknown is left out: it can only be more.
-        held[place] = held.get(place, 0) + (process.bytes or 0)
-    most = {(limit.pod_uid, limit.container): limit.limit_bytes for limit in limits}
-    return any(
-        limit is not None and amount > limit
-        for (pod_uid, container, _), amount in held.items()
-        for limit in [most.get((pod_uid or "", container or ""))]
-    )
+        pod_uid, container_id = process.pod_uid or "", process.container_id or ""
+        limit = by_id.get((pod_uid, container_id.rpartition("://")[2]))
+        limit = limit or by_name.get((pod_uid, process.container or ""))
+        if limit is not None:
+            # What is unknown is left out: it can only be more.
+            place = (limit, process.gpu)
+            held[place] = held.get(place, 0) + (process.bytes or 0)
+    return any(amount > limit.limit_bytes for (limit, _), amount in held.items())
 
 
 def _limits(raw: Any) -> Iterator[Limit]:
     for entry in _objects(raw):
         pod_uid, container = entry.get("podUid"), entry.get("container")
         amount = entry.get("limitBytes")
+        container_id = entry.get("containerId")
         if isinstance(pod_uid, str) and isinstance(container, str) and isinstance(amount, int):
-            yield Limit(pod_uid, container, amount)
+            known = container_id if isinstance(container_id, str) else ""
+            yield Limit(pod_uid, container, amount, known)
 
 
 def _orders(raw: Any) -> Iterator[Order]:

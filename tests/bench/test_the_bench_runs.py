@@ -11,8 +11,10 @@ import pytest
 from bench.compare import Comparison, Plan
 from bench.costs import Cost
 from bench.load import Load
+from bench.overuse_senders import why_no_group
 from bench.readme import figures, read
 from bench.report import Report
+from devcluster.sandbox import why_not
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -35,7 +37,13 @@ def test_a_quick_run_fills_every_row(tmp_path: Path) -> None:
     assert "| GPU pod, each with its own variables | 1 client, dry run | up |" in result.stdout
     scale = json.loads((tmp_path / "scale.json").read_text())
     assert [cost["unit"] for cost in scale] == ["s", "s", "MiB", "% of a core", "s"]
-    assert "not measured" not in figures(read(tmp_path))
+    overuse = json.loads((tmp_path / "overuse.json").read_text())
+    senders = [
+        sender for sender, why in (("agent", why_no_group()), ("sidecar", why_not())) if not why
+    ]
+    assert [cost["what"].split(",")[0] for cost in overuse[::4]] == senders
+    missing = 2 - len(senders)
+    assert figures(read(tmp_path)).count("not measured") == missing
 
 
 def test_the_median_of_the_ratios_counts_and_misses_are_marked() -> None:

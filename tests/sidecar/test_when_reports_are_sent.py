@@ -217,6 +217,21 @@ def test_the_processes_of_a_container_add_up_on_each_card_by_itself(sender: Send
     assert not sender.outbox.urgent
 
 
+def test_a_process_without_a_shim_is_its_container_s_by_the_id(sender: Sender) -> None:
+    told = picture(held=10 * GIB)
+    bare = told.processes[0]._replace(container=None, container_id="containerd://0123")
+    sender.outbox.take(told._replace(processes=(bare,)), sender.now)
+    sender.message(after=30)
+    for limit, urgent in (
+        (Limit(POD, "main", 8 * GIB, "0123"), True),
+        (Limit(POD, "main", 12 * GIB, "0123"), False),
+        (Limit(POD, "other", 8 * GIB, "4567"), False),
+        (Limit("another pod", "main", 8 * GIB, "0123"), False),
+    ):
+        sender.accepted(limits=(limit,))
+        assert sender.outbox.urgent is urgent, limit
+
+
 def test_an_order_is_urgent_until_it_was_acknowledged(sender: Sender) -> None:
     sender.message(after=HEARTBEAT_SECONDS)
     sender.accepted(orders=(Order("a-1", "Reclaim"),))

@@ -191,7 +191,7 @@ class Controller:
                     enforcement,
                     UsageWorker(board, changed=tell, periods=periods),
                     board=board,
-                    orders=orders,
+                    exchange=_exchange(orders, enforcement.hear),
                 )
         finally:
             LEADER.set(0)
@@ -215,7 +215,7 @@ class Controller:
         ]
 
     async def _run_workers(
-        self, writer: Writer, *workers: Worker, board: UsageBoard, orders: OrderBook
+        self, writer: Writer, *workers: Worker, board: UsageBoard, exchange: Exchange
     ) -> None:
         periods = self.options.periods
         async with asyncio.TaskGroup() as group:
@@ -233,7 +233,7 @@ class Controller:
                 intake = ReportIntake(
                     board,
                     writer,
-                    orders=_exchange(orders),
+                    orders=exchange,
                     options=self.options,
                     reports=self.options.reports,
                     lapsed=self.lapsed,
@@ -261,11 +261,12 @@ class Controller:
             task.result()
 
 
-def _exchange(orders: OrderBook) -> Exchange:
-    """How the endpoint for reports hands answers in and orders out."""
+def _exchange(orders: OrderBook, heard: Callable[[Sender], None]) -> Exchange:
+    """How the endpoint for reports hands answers in and orders out; `heard` learns who came."""
 
     def exchange(sender: Sender, said: Sequence[Acknowledgement]) -> list[Order]:
         orders.heed(sender, said, utc_now())
+        heard(sender)
         return orders.of(sender)
 
     return exchange

@@ -1,14 +1,15 @@
 """Acts on pods over their limits: gather, decide, store the condition, then do one thing.
 
-Every few seconds all pods are looked at, and twice a second those that are over their limit: by
-what their nodes report alone, so that it costs nothing where nobody is.
+Every few seconds all pods are looked at, those of a node as soon as a report shows one over its
+limit, and from then on these twice a second and when their grace period ends: by what their nodes
+report alone, so that it costs nothing where nobody is.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from gpumem_operator.controllers.about import about_pod
 from gpumem_operator.controllers.alarms import Alarms
@@ -21,7 +22,7 @@ from gpumem_operator.controllers.table import Key
 from gpumem_operator.controllers.usage import UsageBoard
 from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
-from gpumem_operator.enforcement.decision import Decision, Record, decide
+from gpumem_operator.enforcement.decision import Decision, Record, decide, grace_ends
 from gpumem_operator.enforcement.facts import Condition, Tried
 from gpumem_operator.enforcement.order_book import OrderBook
 from gpumem_operator.enforcement.order_of_pods import Excess, full_cards, in_order
@@ -30,6 +31,7 @@ from gpumem_operator.enforcement.steps import Orders, Removal
 from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import PODS
 from gpumem_operator.metrics import growth as series
+from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.snapshot import Snapshot
 from gpumem_operator.reports.uses import PodUse
 
@@ -37,6 +39,15 @@ FIELD_MANAGER: Final = "gpumem-enforcement"
 """Owner of the pod's condition, and of nothing else."""
 SECONDS: Final = 0.5
 """Between two looks at pods over their limit; their senders report as often."""
+_LEAST_SECONDS: Final = 0.05
+"""Between two looks, however many reports and ends of grace periods ask for one."""
+
+
+class _Watched(NamedTuple):
+    """A pod over its limit."""
+
+    node: str
+    grace_ends: datetime
 
 
 class EnforcementWorker:
@@ -60,8 +71,10 @@ class EnforcementWorker:
         self._growing = GrowingPods(self._alarms)
         self._recent = RecentActions(cache, writer)
         self._tried: dict[str, Tried] = {}
-        self._watched: dict[str, str] = {}
-        """Nodes by uid of the pods that are over their limit."""
+        self._watched: dict[str, _Watched] = {}
+        """By uid."""
+        self._heard: set[str] = set()
+        """Nodes with a report that may show a pod over its limit."""
         self._snapshot: Snapshot | None = None
         """To be looked at."""
         self._full: frozenset[str] = frozenset()
@@ -72,22 +85,36 @@ class EnforcementWorker:
         self._snapshot = snapshot
         self._wake.set()
 
+    def hear(self, sender: Sender) -> None:
+        """A report came: where it may show a pod over its limit, its node is looked at soon."""
+        if (node := self._board.node_of_excess(sender)) is not None:
+            self._heard.add(node)
+            self._wake.set()
+
     async def run(self) -> None:
         try:
             while True:
-                if self._watched:
-                    await asyncio.sleep(SECONDS)
-                else:
+                if not self._watched:
                     await self._wake.wait()
+                await asyncio.sleep(self._rest())
                 with attempt("enforcement", "one look"):
                     await self.reconcile()
         finally:
             series.show(())
 
+    def _rest(self) -> float:
+        """Seconds until the next look, where there is anything to look at."""
+        if not self._watched:
+            return _LEAST_SECONDS
+        now = self._now()
+        left = ((one.grace_ends - now).total_seconds() for one in self._watched.values())
+        return max(_LEAST_SECONDS, min([SECONDS, *(seconds for seconds in left if seconds > 0)]))
+
     async def reconcile(self) -> None:
         """One look: at everything where there is a new snapshot, else at those over their limit."""
         self._wake.clear()
         snapshot, self._snapshot = self._snapshot, None
+        heard, self._heard = self._heard, set()
         over: defaultdict[Key, set[str]] | None = None
         if snapshot is not None:
             over = defaultdict(set)
@@ -95,12 +122,14 @@ class EnforcementWorker:
             self._forget(snapshot.pods.keys())
             uses: Iterable[PodUse] = [view.use for view in snapshot.pods.values()]
         else:
-            found = self._board.uses_on(set(self._watched.values()))
-            uses = [use for uid, use in found.items() if uid in self._watched]
+            found = self._board.uses_on(heard.union(one.node for one in self._watched.values()))
+            uses = [
+                use for uid, use in found.items() if uid in self._watched or use.pod.node in heard
+            ]
         suspects = self._ordered(Gathering(self._cache, self._board).suspects(uses))
         judged = {suspect.facts.uid for suspect in suspects}
         # Where no policy decides any more, nobody has to be watched.
-        self._watched = {uid: node for uid, node in self._watched.items() if uid in judged}
+        self._watched = {uid: one for uid, one in self._watched.items() if uid in judged}
         for suspect in suspects:
             with attempt("enforcement", f"pod {suspect.title}"):
                 await self._treat(suspect)
@@ -143,7 +172,8 @@ class EnforcementWorker:
     def _watch(self, suspect: Suspect, condition: Condition | None) -> None:
         uid = suspect.facts.uid
         if condition is not None and condition.status == "True":
-            self._watched[uid] = suspect.entry.measured.node
+            ends = grace_ends(condition, suspect.facts.settings)
+            self._watched[uid] = _Watched(suspect.entry.measured.node, ends)
             return
         self._watched.pop(uid, None)
         self._tried.pop(uid, None)
@@ -195,7 +225,7 @@ class EnforcementWorker:
         kept = set(uids)
         self._orders.keep(kept)
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in kept}
-        self._watched = {uid: node for uid, node in self._watched.items() if uid in kept}
+        self._watched = {uid: one for uid, one in self._watched.items() if uid in kept}
 
 
 def _is_over(suspect: Suspect) -> bool:

@@ -18,13 +18,14 @@ from gpumem_operator.controllers.entries import PodEntry
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.table import Key
 from gpumem_operator.controllers.worker import attempt, timestamp, utc_now
+from gpumem_operator.enforcement.judged import may_show_excess
 from gpumem_operator.ledger.charge import rates_of
 from gpumem_operator.reports.attribution import attribute
 from gpumem_operator.reports.cap_hits import CapHits
 from gpumem_operator.reports.counters import ByteSeconds, Entry
 from gpumem_operator.reports.document import usage_document
 from gpumem_operator.reports.freshness import why_stale
-from gpumem_operator.reports.measured import MeasuredPod
+from gpumem_operator.reports.measured import MeasuredPod, limits_of_pod
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
@@ -86,12 +87,17 @@ class UsageBoard:
         else:
             keys = filter(None, [self._keys_by_uid.get(sender.id)])
         rows = filter(None, (self._cache.pods.get(key) for key in keys))
-        return [
-            Limit(pod_uid=row.uid, container=container.name, limit_bytes=container.limit_bytes)
-            for row in rows
-            for container in row.value.measured.containers
-            if container.limit_bytes is not None
-        ]
+        return [limit for row in rows for limit in limits_of_pod(row.value.measured)]
+
+    def node_of_excess(self, sender: Sender) -> str | None:
+        """The node of a sender whose last picture may show a container over its limit."""
+        picture = self.store.picture(sender)
+        if picture is None or not may_show_excess(picture, self.limits_of(sender)):
+            return None
+        if sender.kind == "NodeAgent":
+            return sender.id
+        entry = self.entry(sender.id)
+        return entry.measured.node if entry else None
 
     def snapshot(self) -> Snapshot:
         """Everything; at most a second old."""

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
+from gpumem_operator.api.policy import Enforcement
 from gpumem_operator.enforcement import delete, evict, kill, reclaim
 from gpumem_operator.enforcement.facts import (
     ACTIONS_EXHAUSTED,
@@ -78,11 +79,16 @@ def decide(facts: Facts, now: datetime) -> Decision:
     if facts.stored is None or facts.stored.status != "True":
         begun = _condition(facts, OVER_LIMIT, what_follows(facts), now=now, since=now)
         return Decision(begun, event=_told(facts, OVER_LIMIT))
-    if now - facts.stored.since < timedelta(seconds=facts.settings.grace_period_seconds):
+    if now < grace_ends(facts.stored, facts.settings):
         return Decision()
     if facts.mode == "Enforce":
         return _act(facts, facts.stored, now)
     return _audit(facts, facts.stored, now) if facts.mode == "Audit" else _warn(facts, now)
+
+
+def grace_ends(condition: Condition, settings: Enforcement) -> datetime:
+    """When the actions begin, where the pod is over its limit until then."""
+    return condition.since + timedelta(seconds=settings.grace_period_seconds)
 
 
 def _within(facts: Facts, level: Level, now: datetime) -> Decision:

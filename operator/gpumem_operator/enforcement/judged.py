@@ -1,16 +1,45 @@
 """What of a measured pod is judged, and by which processes orders could be carried out."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gpumem_operator.enforcement.facts import Hold, Target
-from gpumem_operator.reports.pictures import Amount, ProcessReading, Sender
+from gpumem_operator.reports.pictures import Amount, Picture, ProcessReading, Sender
+from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.uses import GpuUse, PodUse
 
 FRESH_SECONDS: Final = 15.0
 """An excess counts for so long after it was reported. Senders repeat it every 500 ms, so this is
 long past the time at which something is wrong with them."""
 STALE: Final = Amount(None, "Stale")
+
+
+def may_show_excess(picture: Picture, limits: Iterable[Limit]) -> bool:
+    """Whether a container of the sender's pods may hold more than it may.
+
+    A first look at every report, which costs little: it compares what a pod holds with the least
+    limit in it, and attribution decides. Who shows nothing here is judged later, with everybody.
+    """
+    least: dict[str | None, int] = {}
+    for limit in limits:
+        for key in (limit.pod_uid, None):
+            least[key] = min(limit.limit_bytes, least.get(key, limit.limit_bytes))
+    if not least:
+        return False
+    held: defaultdict[str, defaultdict[str | None, int]] = defaultdict(lambda: defaultdict(int))
+    for one in picture.processes:
+        held[one.gpu][one.pod_uid] += one.amount.floor
+    for gpu in picture.gpus:
+        if len(held[gpu.uuid]) == 1:
+            # A container has what is used of its own card, whether a process shows it or not.
+            [uid] = held[gpu.uuid]
+            held[gpu.uuid][uid] = max(held[gpu.uuid][uid], gpu.used_bytes or 0)
+    return any(
+        amount > least.get(uid, least[None])
+        for by_pod in held.values()
+        for uid, amount in by_pod.items()
+    )
 
 
 def holds_of(use: PodUse, *, age_seconds: float) -> tuple[Hold, ...]:

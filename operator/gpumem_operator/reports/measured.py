@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpumem_operator.api.pods import Source
+from gpumem_operator.reports.report import Limit
 
 
 def bare_id(container_id: str) -> str:
@@ -53,3 +54,18 @@ class MeasuredPod:
     @property
     def title(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def limits_of_pod(pod: MeasuredPod) -> list[Limit]:
+    """What its containers may hold, as senders are told."""
+    ids = {name: container_id for container_id, name in pod.container_ids.items()}
+    return [
+        Limit(
+            pod_uid=pod.uid,
+            container=container.name,
+            container_id=ids.get(container.name),
+            limit_bytes=container.limit_bytes,
+        )
+        for container in pod.containers
+        if container.limit_bytes is not None
+    ]

@@ -216,6 +216,9 @@ class Limit(Ours):
 
     pod_uid: Text
     container: Text
+    container_id: Text | None = None
+    """Without the runtime's name; None where the container has not started. Of a process without
+    a shim a sender knows nothing else."""
     limit_bytes: Amount
 
 
