@@ -32,11 +32,12 @@ def main() -> int:
     with where as place:
         print(f"ready after {time.monotonic() - started:.0f} s", flush=True)
         rows = run(place, options.only)
-    print(as_table(rows))
-    print(f"{time.monotonic() - started:.0f} s, {missed(rows.values())} missed")
-    if options.output:
-        raw = {name: [row.as_raw() for row in each] for name, each in rows.items()}
-        options.output.write_text(json.dumps(raw, indent=1) + "\n")
+        # Before anything is ended: what was found shall not be lost with what does not end.
+        print(as_table(rows))
+        print(f"{time.monotonic() - started:.0f} s, {missed(rows.values())} missed", flush=True)
+        if options.output:
+            raw = {name: [row.as_raw() for row in each] for name, each in rows.items()}
+            options.output.write_text(json.dumps(raw, indent=1) + "\n")
     return 1 if missed(rows.values()) else 0
 
 

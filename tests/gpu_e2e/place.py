@@ -59,7 +59,7 @@ def real_place(python: str, logs: Path | None = None) -> Iterator[Place]:
     `logs` is a folder for those of all components."""
     found = hardware.find()
     card = found.cards[0]
-    with Cluster.start() as cluster, keeping(logs, cluster), Node.start(cluster) as node:
+    with Cluster.start() as cluster, Node.start(cluster) as node, keeping(logs, cluster):
         say(f"the node is Ready ({node.services})")
         node.write_cdi(found.cdi())
         node.label_gpus(cards=1, mib_per_card=card.mib, replicas=REPLICAS)
@@ -87,8 +87,8 @@ def simulated_place(logs: Path | None = None) -> Iterator[Place]:
     driver = Driver((card,))
     with (
         Cluster.start() as cluster,
-        keeping(logs, cluster),
         Node.start(cluster, driver=driver, driver_everywhere=False) as node,
+        keeping(logs, cluster),
     ):
         node.write_cdi(specification({card.uuid: edits(node.driver_state)}, Edits()))
         node.label_gpus(cards=1, mib_per_card=card.total_mib, replicas=REPLICAS)
@@ -108,7 +108,9 @@ def on_simulated_node(node: Node, resource: str) -> Iterator[Place]:
 
 @contextmanager
 def keeping(folder: Path | None, cluster: Cluster) -> Iterator[None]:
-    """In the end, the logs of all components and of the operator's pods are there."""
+    """In the end, the logs of all components and of the operator's pods are there.
+
+    While the node still is: without its kubelet, a question for a pod's log is never answered."""
     try:
         yield
     finally:

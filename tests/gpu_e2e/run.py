@@ -49,7 +49,7 @@ def _rows(scenario: Scenario, place: Place) -> list[Row]:
                 rows.append(row)
     except Exception as error:
         traceback.print_exc()
-        rows.append(Row("the scenario ended early", "it ends", f"{error}"[:300], False))
+        rows.append(Row("the scenario ended early", "it ends", f"{error}"[:1500], False))
     rows.append(told("seconds", f"{time.monotonic() - started:.0f}"))
     return rows
 

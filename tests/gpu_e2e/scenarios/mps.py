@@ -16,7 +16,6 @@ from gpu_e2e.stage import GIB, MIB, NotSeenError, Stage, until
 
 LIMIT = 8 * GIB
 CONTROL = "nvidia-cuda-mps-control"
-PIPES = "/mps"
 CLIENT = "print(json.dumps({'taken': card.take_as_mps_client()}), flush=True)\ncard.stay()"
 MOST_SECONDS = 20.0
 
@@ -42,7 +41,10 @@ def _client(stage: Stage, pipes: Path | None) -> Iterator[Row]:
         raise NotSeenError(answer)
     uid = team.pod("client")["metadata"]["uid"]
     team.says("client")
-    until(lambda: team.enforcer("client") == "MPS", "MPS is named")
+    try:
+        until(lambda: team.enforcer("client") == "MPS", "MPS is named")
+    except NotSeenError as error:
+        raise NotSeenError(f"{error}, but {team.enforcer('client')}; {_told_by(pipes)}") from None
     yield same("a client of MPS: limit held by", "MPS", team.enforcer("client"))
     held = team.look().of_pod(uid)
     seen = f"{held.peak / MIB:.0f} of {LIMIT // MIB} MiB"
@@ -60,10 +62,18 @@ def _lead_to(raw: dict[str, Any], pipes: Path) -> None:
     ]
     [main] = spec["containers"]
     main["volumeMounts"] += [
-        {"name": "mps", "mountPath": PIPES},
+        {"name": "mps", "mountPath": str(pipes)},
         {"name": "shm", "mountPath": "/dev/shm"},
     ]
-    main["env"].append({"name": "CUDA_MPS_PIPE_DIRECTORY", "value": PIPES})
+    main["env"].append({"name": "CUDA_MPS_PIPE_DIRECTORY", "value": str(pipes)})
+
+
+def _told_by(pipes: Path | None) -> str:
+    """What the daemon left in its folder."""
+    if pipes is None:
+        return "no daemon"
+    logs = [one.read_text(errors="replace")[-600:] for one in sorted(pipes.glob("*.log"))]
+    return f"in {pipes}: {sorted(one.name for one in pipes.iterdir())}; {' | '.join(logs)}"
 
 
 @contextmanager

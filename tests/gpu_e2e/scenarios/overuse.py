@@ -11,12 +11,14 @@ from gpu_e2e.row import Row, same, told, within
 from gpu_e2e.stage import GIB, MIB, Actor, Stage, until
 
 GRACE_SECONDS = 5
+NEAR_SECONDS = 25
+"""Pods that are not over their limit are looked at every 10 s."""
 FREED_SECONDS = 1.0
 ANSWERED_SECONDS = 1.0
-NEAR = """
+NEAR = f"""
 card.raw(7000)
-print(json.dumps({"near": True}), flush=True)
-time.sleep(6)
+print(json.dumps({{"near": True}}), flush=True)
+time.sleep({NEAR_SECONDS})
 card.raw(5000)
 card.stay()
 """
