@@ -204,6 +204,24 @@ class TestPod:
         raw = pod(step(4, "a"), init=[step(8, "i"), side(2, "s")])
         assert gibs(raw, policy()) == gibs(raw)
 
+    @pytest.mark.parametrize("place", range(4))
+    def test_a_native_sidecar_counts_from_its_place_on(self, place: int) -> None:
+        steps = [step(3, "i"), step(7, "j"), step(5, "k")]
+        init = [*steps[:place], side(2, "s"), *steps[place:]]
+        beside = [2 * (number >= place) for number in range(3)]
+        largest = max(size + extra for size, extra in zip((3, 7, 5), beside, strict=True))
+        assert gibs(pod(step(1, "a"), init=init), tenant()) == largest
+
+    def test_every_kind_of_gpu_counts_at_every_place(self) -> None:
+        init = [
+            mig_container("i", slices=3),
+            native_sidecar("s", gpus=None, limits={"nvidia.com/mig-1g.10gb": "1"}),
+        ]
+        shared = cpu_container("c", limits={"nvidia.com/gpu.shared": "1"}, memory="4Gi")
+        apps = [container("a", gpus=2, memory="16Gi"), container("b"), shared]
+        assert gibs(pod(*apps, init=init), tenant()) == 10 + 16 + 80 + 4
+        assert gibs(pod(cpu_container("a"), init=init), tenant()) == 30
+
     def test_the_order_of_app_containers_does_not_matter(self) -> None:
         apps = [step(1, "a"), step(2, "b"), container("c")]
         found = {charge(pod(*some), tenant()).charge_bytes for some in permutations(apps)}
@@ -240,6 +258,36 @@ class TestWhetherItCounts:
     def test_the_gates_of_others_do_not_matter(self) -> None:
         assert is_charged(pod(schedulingGates=[{"name": "example.com/other"}]))
         assert is_charged(pod(schedulingGates=None))
+
+    @pytest.mark.parametrize("grace", [None, 0, 3600])
+    def test_however_long_its_end_may_take(self, grace: int | None) -> None:
+        raw = pod(status={"phase": "Running"})
+        raw["metadata"] |= {
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "deletionGracePeriodSeconds": grace,
+        }
+        assert is_charged(raw)
+        raw["status"]["phase"] = "Succeeded"
+        assert not is_charged(raw)
+
+    def test_an_evicted_pod_counts_until_its_phase_says_that_it_is_over(self) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+        }
+        raw = pod(status={"phase": "Running", "reason": "Evicted", "conditions": [condition]})
+        assert is_charged(raw)
+        assert not is_charged(pod(status={"phase": "Failed", "reason": "Evicted"}))
+
+    def test_a_pod_on_a_node_that_is_gone_counts_until_it_is_gone_too(self) -> None:
+        """Nobody knows whether it still runs: its node may be back."""
+        lost = {"type": "Ready", "status": "False", "reason": "NodeLost"}
+        raw = pod(nodeName="gone", status={"phase": "Running", "reason": "NodeLost"})
+        raw["status"]["conditions"] = [lost]
+        assert is_charged(raw)
+        raw["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        assert is_charged(raw)
 
     def test_a_finished_pod_with_our_gate_does_not_count(self) -> None:
         raw = pod(status={"phase": "Failed"}, schedulingGates=[{"name": names.QUOTA_GATE}])
