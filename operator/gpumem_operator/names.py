@@ -46,6 +46,9 @@ PROCESSES_PER_GPU_ANNOTATION: Final = f"{GROUP}/processes-per-gpu"
 """On pods, by their author: how many processes of a container share one GPU (default 1)."""
 GROUP_SIZE_ANNOTATION: Final = f"{GROUP}/group-size"
 """On pods, by their author: how many pods of one controller go through a quota together."""
+RESERVE_ANNOTATION: Final = f"{GROUP}/reserve"
+"""On pods, by admission: "true" asks for room before the pod is stored, instead of a gate. A
+matchCondition looks for it. It decides nothing by itself: admission writes or removes it anew."""
 LONGEST_ANNOTATION_NAME: Final = 63
 """Kubernetes' limit for the part of an annotation key behind the slash."""
 
@@ -160,3 +163,4 @@ MUTATE_EPHEMERAL: Final = "mutate-ephemeral-containers"
 ISOLATE_POD: Final = "isolate-pod"
 ISOLATE_EPHEMERAL: Final = "isolate-ephemeral-containers"
 CHECK_CLAIMS: Final = "check-resource-claims"
+RESERVE_ROOM: Final = "reserve-room"

@@ -12,7 +12,12 @@ from gpumem_operator import names
 
 ISOLATING = {names.ISOLATE_POD, names.ISOLATE_EPHEMERAL}
 """Left out where the API server isolates by itself."""
-IDS = {names.MUTATE_POD, names.MUTATE_EPHEMERAL, names.CHECK_CLAIMS} | ISOLATING
+IDS = {
+    names.MUTATE_POD,
+    names.MUTATE_EPHEMERAL,
+    names.RESERVE_ROOM,
+    names.CHECK_CLAIMS,
+} | ISOLATING
 ON_HOST = {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}}
 PROVIDED = {"certificates": {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}}
 
@@ -112,9 +117,11 @@ def test_gpu_pods_fail_closed_and_quickly() -> None:
     for identity in (names.MUTATE_POD, names.MUTATE_EPHEMERAL):
         assert registered[identity]["failurePolicy"] == "Fail"
         assert registered[identity]["reinvocationPolicy"] == "IfNeeded"
-    for hook in registered.values():
+    assert registered[names.RESERVE_ROOM]["failurePolicy"] == "Fail"
+    for identity, hook in registered.items():
+        reserves = identity == names.RESERVE_ROOM
         assert hook["timeoutSeconds"] == 2
-        assert hook["sideEffects"] == "None"
+        assert hook["sideEffects"] == ("NoneOnDryRun" if reserves else "None")
         assert hook["matchPolicy"] == "Equivalent"
 
 
@@ -127,7 +134,8 @@ def test_where_no_class_hands_out_gpus_nothing_is_asked_about_claims() -> None:
     without = render({"gpuDeviceClasses": []})
 
     assert hooks(without).keys() == IDS - {names.CHECK_CLAIMS}
-    assert not of_kind(without, "ValidatingWebhookConfiguration")
+    [left] = of_kind(without, "ValidatingWebhookConfiguration")
+    assert [hook["name"] for hook in left["webhooks"]] == ["reserve-room.gpumemory.dev"]
     rules = [rule for role in of_kind(without, "ClusterRole") for rule in role["rules"]]
     assert not [rule for rule in rules if "resource.k8s.io" in rule["apiGroups"]]
 

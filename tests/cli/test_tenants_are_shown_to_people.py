@@ -107,8 +107,7 @@ def test_one_tenant_is_told_line_by_line_with_its_pods() -> None:
         "tenant research",
         "namespaces: ml, vision",
         "ml is also in all: its pods are charged to each",
-        "limit: 160Gi; a whole GPU counts as 80Gi; past it: Queue (this version refuses only a pod"
-        " that is larger than the whole limit)",
+        "limit: 160Gi; a whole GPU counts as 80Gi; past it: pods wait (Queue)",
         "charged: 44Gi; left: 116Gi",
         "used: 31Gi",
         "queued: nothing",
@@ -155,12 +154,12 @@ def test_a_stored_tenant_that_was_never_looked_at_has_no_numbers() -> None:
     ]
 
 
-def test_a_rule_that_this_version_does_not_follow_says_so() -> None:
-    for past in ("Queue", "Reject"):
+def test_what_happens_past_the_limit_is_said_in_words() -> None:
+    words = {
+        "Queue": "pods wait (Queue)",
+        "Reject": "pods are refused (Reject)",
+        "Warn": "pods are let in and reported (Warn)",
+    }
+    for past, said in words.items():
         found = shown(detail({"tenants": [row(onExceeded=past)], "pods": []}, "research"))
-        assert (
-            "limit: 160Gi; a whole GPU counts as 80Gi; past it:"
-            f" {past} (this version refuses only a pod that is larger than the whole limit)"
-        ) in found
-    found = shown(detail({"tenants": [row(onExceeded="Warn")], "pods": []}, "research"))
-    assert "limit: 160Gi; a whole GPU counts as 80Gi; past it: Warn" in found
+        assert f"limit: 160Gi; a whole GPU counts as 80Gi; past it: {said}" in found

@@ -27,7 +27,10 @@ def test_its_place_the_room_and_who_holds_it() -> None:
     holder = {"namespace": "ml", "name": "big", "chargedBytes": 90 * GIB}
     text = told(chargedBytes=90 * GIB, queue=[queued("other"), queued("job-0")], topPods=[holder])
     assert "tenant research: place 2 in the queue, NoRoom: there is not enough room for it" in text
-    assert "10Gi of 100Gi are left (90Gi charged, 0 reserved); most is held by ml/big 90Gi" in text
+    assert (
+        "10Gi of 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is held by"
+        " ml/big 90Gi"
+    ) in text
     assert "charged: nothing, it waits" in text
 
 
@@ -35,7 +38,7 @@ def test_a_pod_on_its_way_is_not_told_to_wait() -> None:
     mine = {"podUID": "u", "namespace": "ml", "name": "job-0", "bytes": 80 * GIB}
     text = told(chargedBytes=0, reservations=[mine])
     assert "room is reserved for it; its gate will be opened now" in text
-    assert "20Gi of 100Gi are left (0 charged, 80Gi reserved)" in text
+    assert "20Gi of 100Gi are left (0 charged, 80Gi reserved for pods on their way)" in text
 
 
 def test_one_far_behind_is_told_so() -> None:

@@ -47,6 +47,7 @@ class Scene:
             self.cache,
             Writer(self.api, Leads()),
             values=Values(),
+            epoch=lambda: 1,
             periods=Periods(),
             now=lambda: self.now,
         )

@@ -50,6 +50,9 @@ def test_more_than_the_quota_says_how_much_too_much() -> None:
     assert (within["status"], within["reason"]) == ("False", "QuotaExceeded")
     assert "101Gi" in within["message"]
     assert "1Gi too much. Nothing is evicted; new pods wait until" in within["message"]
+    refusing = status(charged(101), raw=tenant(onExceeded="Reject"))
+    message = condition(refusing, "WithinQuota")["message"]
+    assert "1Gi too much. Nothing is evicted; new pods are refused until" in message
 
 
 def test_a_charge_that_can_not_be_read_makes_the_answer_unknown_unless_it_is_no_anyway() -> None:

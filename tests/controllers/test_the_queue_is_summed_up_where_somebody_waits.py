@@ -13,16 +13,17 @@ from gpumem_operator.controllers.queue_picture import Picture, picture_of
 SEAL = Seal(b"x" * 32)
 NAMESPACE = {"metadata": {"name": "team", "uid": "uid-of-team", "resourceVersion": "1"}}
 WAITS = (names.QUOTA_GATE,)
+COUNTED: Any = {"queuedBytes": 0, "observedGeneration": 0}
 
 
-def picture(*pods: Raw, **status: Any) -> Picture:
+def picture(*pods: Raw, recount: frozenset[str] = frozenset(), **status: Any) -> Picture:
     cache = Cache(Values(), own_namespace="gpumem-system")
     cache.seal = SEAL
     cache.namespaces.see(NAMESPACE)
     cache.tenants.see({**tenant(), "status": status})
     for one in pods:
         cache.pods.see(sealed(one, SEAL))
-    return picture_of(cache, Values())
+    return picture_of(cache, Values(), recount=recount)
 
 
 def a_pod(name: str, **fields: Any) -> Raw:
@@ -30,7 +31,7 @@ def a_pod(name: str, **fields: Any) -> Raw:
 
 
 def test_a_tenant_that_nobody_waits_for_is_left_out() -> None:
-    found = picture(a_pod("runs"), queuedBytes=0)
+    found = picture(a_pod("runs"), **COUNTED)
     assert (found.accounts, found.waiting) == ((), ())
 
 
@@ -39,8 +40,16 @@ def test_a_tenant_whose_queue_was_never_counted_is_counted_once() -> None:
     assert account.charged_bytes == 8 * GIB
 
 
+def test_one_whose_spec_changed_is_counted_again() -> None:
+    assert picture(a_pod("runs"), **COUNTED | {"observedGeneration": 7}).accounts
+
+
+def test_one_that_refuses_is_counted_whenever_a_pod_of_it_changed() -> None:
+    assert picture(a_pod("runs"), recount=frozenset({"research"}), **COUNTED).accounts
+
+
 def test_one_that_a_pod_waits_for_is_summed_up() -> None:
-    found = picture(a_pod("runs"), a_pod("waits", gates=WAITS), queuedBytes=0)
+    found = picture(a_pod("runs"), a_pod("waits", gates=WAITS), **COUNTED)
     [account] = found.accounts
     assert account.charged_bytes == 8 * GIB
     assert [pod.name for pod in found.waiting] == ["waits"]
@@ -48,9 +57,9 @@ def test_one_that_a_pod_waits_for_is_summed_up() -> None:
 
 def test_so_is_one_with_room_reserved_and_one_whose_queue_is_over() -> None:
     reserved = {"podUID": "gone", "namespace": "team", "name": "gone", "bytes": GIB}
-    assert picture(queuedBytes=0, reservations=[reserved]).accounts
+    assert picture(**COUNTED, reservations=[reserved]).accounts
     row = {"namespace": "team", "name": "gone", "bytes": GIB, "reason": "NoRoom"}
-    assert picture(queuedBytes=GIB, queue=[row]).accounts
+    assert picture(**COUNTED, queue=[row]).accounts
 
 
 def test_a_pod_whose_gate_was_opened_waits_no_more() -> None:
@@ -63,3 +72,19 @@ def test_a_pod_whose_gate_was_opened_waits_no_more() -> None:
     opened = {**waits, "metadata": {**waits["metadata"], "resourceVersion": "2"}}
     cache.pods.see({**opened, "spec": {**waits["spec"], "schedulingGates": []}})
     assert cache.gated_pods() == []
+
+
+def test_room_is_kept_as_long_as_the_tenant_does_not_charge_the_pod() -> None:
+    """The watch of namespaces may be behind that of pods."""
+    stray = {**a_pod("stray"), "metadata": {**a_pod("stray")["metadata"], "namespace": "new"}}
+    uid = stray["metadata"]["uid"]
+    reserved = {"podUID": uid, "namespace": "new", "name": "stray", "bytes": 8 * GIB}
+    found = picture(stray, reservations=[reserved], **COUNTED)
+    assert (found.seen, found.opened) == (frozenset(), frozenset())
+
+    uid = a_pod("known")["metadata"]["uid"]
+    reserved = {"podUID": uid, "namespace": "team", "name": "known", "bytes": 8 * GIB}
+    found = picture(a_pod("known"), reservations=[reserved], **COUNTED)
+    assert (found.seen, found.opened) == (frozenset({uid}), frozenset({uid}))
+    [account] = found.accounts
+    assert account.charged_bytes == 8 * GIB

@@ -15,7 +15,12 @@ _FROM_AUTHORS: Final = (
     names.GROUP_SIZE_ANNOTATION,
 )
 _OURS: Final = frozenset(
-    {names.SUMMARY_ANNOTATION, names.POLICY_HASH_ANNOTATION, names.NODE_AFFINITY_ANNOTATION}
+    {
+        names.SUMMARY_ANNOTATION,
+        names.POLICY_HASH_ANNOTATION,
+        names.NODE_AFFINITY_ANNOTATION,
+        names.RESERVE_ANNOTATION,
+    }
 )
 
 

@@ -58,6 +58,10 @@ def node_affinity(label: str | None) -> dict[str, str]:
     return {} if label is None else {names.NODE_AFFINITY_ANNOTATION: label}
 
 
+def reservation(*, reserves: bool) -> dict[str, str]:
+    return {names.RESERVE_ANNOTATION: "true"} if reserves else {}
+
+
 def _summary(declarations: Declarations, decider: Decider, would: Would | None) -> str:
     """One line for people; bounded, because a pod may have hundreds of containers."""
     mode = f" ({decider.spec.mode})" if decider.spec else ""

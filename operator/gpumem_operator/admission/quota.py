@@ -1,6 +1,7 @@
 """What can be said about a tenant's quota from one pod alone: that it waits, or can never fit.
 
-How much of the quota is left is not read here: the leader decides who goes on.
+How much of the quota is left is not read here: for pods that wait the leader decides who goes on,
+for the others the call that reserves.
 """
 
 from collections.abc import Iterator
@@ -61,18 +62,41 @@ def waits(facts: PodFacts, tenants: tuple[TenantRecord, ...]) -> bool:
 
     A static pod runs already, and what is written about it changes nothing.
     """
-    return not facts.mirror and any(map(_queues, tenants))
+    return not facts.mirror and _any(tenants, "Queue") and not reserves(facts, tenants)
 
 
-def places_itself(facts: PodFacts, tenants: tuple[TenantRecord, ...]) -> Iterator[Violation]:
-    """Pods that name their node can not have a gate, and so can not wait."""
-    queues = next(filter(_queues, tenants), None)
-    if queues is None or not facts.node_name or facts.mirror:
+def reserves(facts: PodFacts, tenants: tuple[TenantRecord, ...]) -> bool:
+    """Whether the pod needs room before it is stored: one that may not wait, or can not.
+
+    A pod that names its node can have no gate.
+    """
+    if facts.mirror:
+        return False
+    return _any(tenants, "Reject") or (bool(facts.node_name) and _any(tenants, "Queue"))
+
+
+def group_that_can_not_wait(
+    facts: PodFacts, tenants: tuple[TenantRecord, ...]
+) -> Iterator[Violation]:
+    """Pods are refused or let in one at a time, so of a group some would run without the others."""
+    size = group_size(facts.annotations.get(names.GROUP_SIZE_ANNOTATION))
+    if size is None or size == 1 or not reserves(facts, tenants):
         return
+    rejecting = next((one.name for one in tenants if _does(one, "Reject")), None)
+    why = (
+        f"pods of tenant {rejecting} (onExceeded: Reject) are let in or refused one at a time"
+        if rejecting
+        else "a pod with spec.nodeName can not wait for the others"
+    )
     yield Violation(
-        "spec.nodeName",
-        f"{facts.node_name} is set, so the pod could not wait for room in tenant {queues.name}:"
-        " choose the node with spec.nodeSelector or spec.affinity, and leave it to the scheduler",
+        f"metadata.annotations[{names.GROUP_SIZE_ANNOTATION}]",
+        f"a group of {size} can not go on whole here, because {why}: leave the annotation out, or"
+        + (
+            " have the tenant queue (onExceeded: Queue)"
+            if rejecting
+            else " leave spec.nodeName"
+            " out and choose the node with spec.nodeSelector or spec.affinity"
+        ),
     )
 
 
@@ -86,8 +110,12 @@ def faulty_group(facts: PodFacts) -> Iterator[Violation]:
         )
 
 
-def _queues(tenant: TenantRecord) -> bool:
-    return tenant.spec is not None and tenant.spec.quota.on_exceeded == "Queue"
+def _any(tenants: tuple[TenantRecord, ...], exceeded: str) -> bool:
+    return any(_does(one, exceeded) for one in tenants)
+
+
+def _does(tenant: TenantRecord, exceeded: str) -> bool:
+    return tenant.spec is not None and tenant.spec.quota.on_exceeded == exceeded
 
 
 def _never_fits(charge: PodCharge, limit_bytes: int) -> str:

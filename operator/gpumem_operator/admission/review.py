@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpumem_operator import names
-from gpumem_operator.admission import ephemeral, quota
+from gpumem_operator.admission import ephemeral, marks, quota
 from gpumem_operator.admission.annotations import unknown_annotations
 from gpumem_operator.admission.authored import authored
 from gpumem_operator.admission.decider import Decider, decide
@@ -116,8 +116,8 @@ def _review(
     quotas = quota.check(facts, declarations, surroundings.tenants, values)
     refused = [*_reserved_names(facts), *devices, *quotas.violations]
     if surroundings.tenants:
-        refused.extend(quota.places_itself(facts, surroundings.tenants))
         refused.extend(quota.faulty_group(facts))
+        refused.extend(quota.group_that_can_not_wait(facts, surroundings.tenants))
     # Without a tenant nobody but the policy minds a faulty declaration, and it may only observe.
     if decider.active or surroundings.tenants:
         refused.extend(declarations.violations)
@@ -131,7 +131,12 @@ def _review(
         warnings.extend(f"would be refused: {violation}" for violation in hindsight.violations)
     warnings.extend(doubts(planned.plan, declarations, decider=decider, nodes=nodes))
     warnings.extend(planned.warnings)
-    plan = replace(planned.plan, waits=quota.waits(facts, surroundings.tenants))
+    reserves = quota.reserves(facts, surroundings.tenants)
+    plan = replace(
+        planned.plan,
+        waits=quota.waits(facts, surroundings.tenants),
+        annotations={**planned.plan.annotations, **marks.reservation(reserves=reserves)},
+    )
     return Verdict(
         operations=tuple(operations(pod, plan, values.memory_resource)),
         warnings=shown_warnings(warnings),

@@ -21,10 +21,9 @@ class Quota(Model):
     """Whether a card that nobody else can use is charged as declared or as a whole one.
     Default: Declared."""
     on_exceeded: Literal["Queue", "Reject", "Warn"] = "Queue"
-    """Pods past the quota wait (Queue), are refused (Reject), or are only reported (Warn). Reject
-    is not acted on by this version for a pod that fits into the whole quota: it is let in, charged,
-    and condition WithinQuota turns False. Queue and Reject refuse a pod that is larger than the
-    whole quota. Default: Queue."""
+    """Pods past the quota wait (Queue), are refused (Reject), or are only reported (Warn). One that
+    is larger than the whole quota is refused by Queue, too. Of several tenants of a namespace the
+    strictest decides: Reject, Queue, Warn. Default: Queue."""
     hold_after_seconds: Annotated[int, Field(ge=0, le=604_800)] = 600
     """A pod that has waited for so long since its creation holds the room that becomes free for
     itself: pods behind it wait, too. Default: 600."""
@@ -111,6 +110,9 @@ class TenantStatus(Model):
     """What waiting pods ask for together, in bytes. Absent: not counted yet."""
     used_bytes: int | None = None
     """What the tenant's pods were measured to hold, in bytes. Absent: nothing is measured."""
+    held_bytes: int | None = None
+    """Of what is left, what waiting pods hold that have waited for holdAfterSeconds, in bytes: pods
+    that can not wait do not get it. Absent: not counted yet."""
     unknown_pods: int | None = None
     """Pods whose use can not be read at present; they are not in usedBytes. Absent: not counted
     yet."""

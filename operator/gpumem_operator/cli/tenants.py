@@ -21,8 +21,11 @@ _HEAD: Final = (
 )  # fmt: skip
 _POD_HEAD: Final = ["NAMESPACE", "POD", "CHARGED", "USED", "LIMIT", "HELD BY", "NODE"]
 _MOST_NAMED: Final = 3
-_PARTLY: Final = " (this version refuses only a pod that is larger than the whole limit)"
-_NOT_ACTED_ON: Final = {"Queue": _PARTLY, "Reject": _PARTLY}
+_PAST_IT: Final = {
+    "Queue": "pods wait (Queue)",
+    "Reject": "pods are refused (Reject)",
+    "Warn": "pods are let in and reported (Warn)",
+}
 
 
 async def look(api: Api, release: Release, *, tenant: str = "") -> Shown:
@@ -145,7 +148,7 @@ def _lines(row: Row) -> Iterator[str]:
         yield "  limit: unknown, its spec can not be read"
     else:
         whole = show_bytes(row["wholeGPUBytes"])
-        past = f"{row['onExceeded']}{_NOT_ACTED_ON.get(row['onExceeded'], '')}"
+        past = _PAST_IT.get(row["onExceeded"], row["onExceeded"])
         yield f"  limit: {known(row['limitBytes'])}; a whole GPU counts as {whole}; past it: {past}"
     yield f"  charged: {known(row['chargedBytes'])}; left: {_left(row)}"
     yield f"  used: {_used(row)}"

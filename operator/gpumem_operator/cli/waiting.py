@@ -5,8 +5,10 @@ from typing import Any, Final
 
 from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.records import TenantRecord
-from gpumem_operator.ledger.queue import Reason
-from gpumem_operator.ledger.queue_status import MOST_HOLDERS, MOST_QUEUED
+from gpumem_operator.ledger.book import Reason
+from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.obstacle_words import largest_holders
+from gpumem_operator.ledger.queue_status import MOST_QUEUED
 from gpumem_operator.ledger.reservation import stored_reservations
 from gpumem_operator.ledger.room import Room
 
@@ -51,13 +53,11 @@ def _room(limit_bytes: int, status: Row) -> str:
     if charged is None:
         return f"what is charged of {show_bytes(limit_bytes)} is not counted yet"
     reserved = add_bytes(one.amount_bytes for one in stored_reservations(status))
-    room = Room(limit_bytes, charged, reserved)
-    text = (
-        f"{show_bytes(max(room.left_bytes, 0))} of {show_bytes(limit_bytes)} are left"
-        f" ({show_bytes(charged)} charged, {show_bytes(reserved)} reserved)"
+    sentences = [Room(limit_bytes, charged, reserved).in_words()]
+    sentences += largest_holders(
+        [
+            ChargedPod(row["namespace"], row["name"], row["chargedBytes"])
+            for row in status.get("topPods") or ()
+        ]
     )
-    holders = [
-        f"{row['namespace']}/{row['name']} {show_bytes(row['chargedBytes'])}"
-        for row in (status.get("topPods") or ())[:MOST_HOLDERS]
-    ]
-    return f"{text}; most is held by {', '.join(holders)}" if holders else text
+    return ". ".join(sentences)

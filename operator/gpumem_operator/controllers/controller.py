@@ -166,7 +166,10 @@ class Controller:
     async def _lead(self, writer: Writer) -> None:
         values, periods = self.options.values, self.options.periods
         board = UsageBoard(self.cache, values=values)
-        statuses = StatusWorker(self.cache, writer, values=values, periods=periods)
+        queue = QueueWorker(self.cache, writer, values=values, periods=periods)
+        statuses = StatusWorker(
+            self.cache, writer, values=values, periods=periods, epoch=lambda: queue.epoch
+        )
         incidents = IncidentWorker(writer)
         orders = OrderBook()
         enforcement = EnforcementWorker(self.cache, writer, board=board, orders=orders)
@@ -184,7 +187,7 @@ class Controller:
                     LabelWorker(self.cache, writer, values=values, periods=periods),
                     NodeWorker(self.cache, writer, values=values, periods=periods),
                     statuses,
-                    QueueWorker(self.cache, writer, values=values, periods=periods),
+                    queue,
                     *self._node_enforcers(board, writer, statuses),
                     incidents,
                     ScalingWorker(self.cache, writer, snapshot=board.snapshot, periods=periods),

@@ -7,8 +7,9 @@ crash between two requests overruns nothing; the next turn, or the next leader, 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -63,16 +64,28 @@ class QueueWorker:
         self._now = now
         self._monotonic = monotonic
         self._epoch = 0
+        self._begun = False
+        self._touched = _Touched()
         self._gone: set[str] = set()
         """Uids of pods that are not there any more, of which a reservation may be left."""
-        self._unseen: Mapping[str, float] = {}
+        self._unseen: dict[str, float] = {}
         self._events = QueueEvents(writer, now=now)
         self._changed: Inbox[str] = Inbox()
         cache.pods.listeners.append(self._pod_changed)
         cache.tenants.listeners.append(lambda _, __, ___: self._changed.add("tenants"))
-        cache.namespaces.listeners.append(lambda _, __, ___: self._changed.add("namespaces"))
+        cache.namespaces.listeners.append(self._namespace_changed)
 
-    def _pod_changed(self, _: Key, old: PodEntry | None, new: PodEntry | None) -> None:
+    @property
+    def epoch(self) -> int | None:
+        """This leader's; None before it has listed the pods under it."""
+        return self._epoch if self._begun else None
+
+    def _namespace_changed(self, *_: object) -> None:
+        self._touched.everything = True
+        self._changed.add("namespaces")
+
+    def _pod_changed(self, key: Key, old: PodEntry | None, new: PodEntry | None) -> None:
+        self._touched.namespaces.add(key[0])
         if old is not None and (new is None or new.uid != old.uid):
             self._gone.add(old.uid)
         self._changed.add("pods")
@@ -110,11 +123,24 @@ class QueueWorker:
         for (_, name), _ in list(self._cache.tenants.rows()):
             await self._raise_epoch(name)
         await self._cache.list_pods(self._writer.api)
+        self._begun = True
+        self._touched.everything = True
 
     async def turn(self) -> None:
         """Reserve what there is room for, and open the gates of pods that have all they need."""
+        touched, self._touched = self._touched, _Touched()
+        try:
+            await self._turn(touched)
+        except BaseException:
+            self._touched.add(touched)
+            raise
+
+    async def _turn(self, touched: "_Touched") -> None:
         await self._adopt_tenants()
-        picture = await self._surely_unwanted(picture_of(self._cache, self._values))
+        recount = touched.tenants(self._cache)
+        picture = await self._surely_unwanted(
+            picture_of(self._cache, self._values, recount=recount), recount
+        )
         await self._look_for_unseen(picture)
         self._gone &= {one.pod_uid for one in picture.reservations}
         turn = decide(
@@ -164,15 +190,21 @@ class QueueWorker:
     async def _write(self, picture: Picture, turn: Turn) -> None:
         """The statuses that differ, in the order of names. Raises Conflict where one changed."""
         for account in picture.accounts:
-            version, status = picture.stored[account.name]
-            wanted = queue_status(account, turn, epoch=self._epoch)
-            if differs(status, wanted):
+            stored = picture.stored[account.name]
+            wanted = queue_status(account, turn, epoch=self._epoch, generation=stored.generation)
+            if differs(stored.status, wanted):
+                self._check_epoch(account.name, stored.status)
                 try:
-                    await self._write_status(account.name, version, wanted)
+                    await self._write_status(account.name, stored.version, wanted)
                 except Conflict:
                     answer = await self._writer.api.get(TENANTS.path(account.name))
                     self._cache.tenants.see(answer)
                     raise
+
+    def _check_epoch(self, name: str, status: Mapping[str, Any]) -> None:
+        """What was read while the turn went on may be another leader's: it is not written over."""
+        if epoch.standing(status.get("epoch"), self._epoch) is not epoch.Standing.OWN:
+            raise Conflict(f"tenant {name}", "its epoch changed since it was adopted", 409)
 
     async def _write_status(self, name: str, version: int, status: Mapping[str, Any]) -> None:
         path = TENANTS.path(name, subresource="status")
@@ -192,7 +224,7 @@ class QueueWorker:
 
         await asyncio.gather(*(one(pod) for pod in pods))
 
-    async def _surely_unwanted(self, picture: Picture) -> Picture:
+    async def _surely_unwanted(self, picture: Picture, recount: Container[str]) -> Picture:
         """A gate that no tenant wants is opened at once, so it has to be true.
 
         The watch of pods may be ahead of those of tenants and namespaces: both are read anew.
@@ -206,7 +238,7 @@ class QueueWorker:
             with suppress(NotFound):
                 self._cache.namespaces.see(await self._writer.api.get(NAMESPACES.path(name)))
         await self._adopt_tenants()
-        return picture_of(self._cache, self._values)
+        return picture_of(self._cache, self._values, recount=recount)
 
     async def _look_for_unseen(self, picture: Picture) -> None:
         """Reservations of pods that nobody has seen for a while: are there such pods at all?"""
@@ -214,15 +246,50 @@ class QueueWorker:
             one.pod_uid: one for one in picture.reservations if one.pod_uid not in picture.seen
         }
         now = self._monotonic()
-        self._unseen = unseen_since(self._unseen, unseen, now)
+        self._unseen = dict(unseen_since(self._unseen, unseen, now))
         for uid in overdue(self._unseen, now):
-            if not await self._is_there(unseen[uid]):
+            if await self._is_there(unseen[uid]):
+                self._unseen[uid] = now
+            else:
                 self._gone.add(uid)
 
     async def _is_there(self, one: Reservation) -> bool:
+        """Reads the pod by name; one that is there is taken in with its namespace, so that the next
+        turn charges it to the tenants that it has."""
         path = PODS.path(one.name, namespace=one.namespace)
         try:
             found = await self._writer.api.get(path)
+            if found["metadata"]["uid"] != one.pod_uid:
+                return False
+            namespace = await self._writer.api.get(NAMESPACES.path(one.namespace))
         except NotFound:
             return False
-        return bool(found["metadata"]["uid"] == one.pod_uid)
+        self._cache.namespaces.see(namespace)
+        self._cache.pods.see(found)
+        return True
+
+
+@dataclass
+class _Touched:
+    """What changed since charges were last counted. Mutable: listeners add to it."""
+
+    namespaces: set[str] = field(default_factory=set)
+    everything: bool = False
+
+    def add(self, other: "_Touched") -> None:
+        self.namespaces |= other.namespaces
+        self.everything = self.everything or other.everything
+
+    def tenants(self, cache: Cache) -> frozenset[str]:
+        """Those to count again at once: their webhooks give room away by what is stored.
+
+        The others can wait for the statuses, which are written at their own pace.
+        """
+        if self.everything:
+            return frozenset(cache.memberships.by_tenant)
+        return frozenset(
+            record.name
+            for namespace in self.namespaces
+            for record in cache.memberships.by_namespace.get(namespace, ())
+            if record.spec is not None and record.spec.quota.on_exceeded == "Reject"
+        )

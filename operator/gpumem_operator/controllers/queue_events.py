@@ -15,9 +15,10 @@ from gpumem_operator.controllers.alarms import Alarms
 from gpumem_operator.controllers.queue_picture import Picture
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.ledger.book import Reason
 from gpumem_operator.ledger.charged_pod import largest_first
 from gpumem_operator.ledger.groups import WaitingPod
-from gpumem_operator.ledger.queue import Reason, Turn
+from gpumem_operator.ledger.queue import Turn
 from gpumem_operator.ledger.queue_status import (
     explain_place,
     explain_unreadable,

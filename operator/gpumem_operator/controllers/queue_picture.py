@@ -1,22 +1,30 @@
 """What the queue is decided by, gathered from the cache at one moment."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpumem_operator.api.quantity import add_bytes
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.charged_pods import charged_pods
 from gpumem_operator.controllers.entries import PodEntry
+from gpumem_operator.ledger.book import Account
 from gpumem_operator.ledger.charge import rates_of
 from gpumem_operator.ledger.charged_pod import ChargedPod
 from gpumem_operator.ledger.groups import Group, Held, WaitingPod
-from gpumem_operator.ledger.queue import Account
 from gpumem_operator.ledger.reservation import Reservation, stored_reservations
+
+
+class Stored(NamedTuple):
+    """A tenant as it was read."""
+
+    version: int
+    generation: int
+    status: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -24,17 +32,17 @@ class Picture:
     """All pods that carry our gate, and the tenants that the queue has to do with."""
 
     accounts: tuple[Account, ...]
-    """Tenants that somebody waits for or has room reserved in, or whose status tells of a queue
-    that is over or was never counted; in name order."""
-    stored: Mapping[str, tuple[int, Mapping[str, Any]]]
-    """By tenant, resourceVersion and status as they were read."""
+    """Tenants that somebody waits for or has room reserved in, that are to be counted again, or
+    whose status tells of a queue that is over or was not counted under this spec; in name order."""
+    stored: Mapping[str, Stored]
+    """By tenant."""
     charged: Mapping[str, tuple[ChargedPod, ...]]
     """By tenant, the pods that it pays for."""
     waiting: tuple[WaitingPod, ...]
     seen: frozenset[str]
     """Of all pods with a reservation, uids of those that are in the cache."""
     opened: frozenset[str]
-    """Of these, those that do not carry our gate, or are over."""
+    """Of these, those that every tenant with a reservation charges, and those that are over."""
     alive: Mapping[Group, int]
 
     @cached_property
@@ -42,10 +50,11 @@ class Picture:
         return tuple(one for account in self.accounts for one in account.stored)
 
 
-def picture_of(cache: Cache, values: Values) -> Picture:
+def picture_of(cache: Cache, values: Values, *, recount: Container[str] = frozenset()) -> Picture:
     """Reads nothing but the cache.
 
-    Of tenants that nobody waits for nothing is summed up: this is done at each change of a pod.
+    Of tenants that nobody waits for nothing is summed up, unless `recount` has their name: this is
+    done at each change of a pod.
     """
     gated = cache.gated_pods()
     waiting = tuple(_waiting_pods(cache, values, gated))
@@ -54,8 +63,11 @@ def picture_of(cache: Cache, values: Values) -> Picture:
     for (_, name), row in sorted(cache.tenants.rows()):
         record, status = row.value.record, row.value.status
         reservations = stored_reservations(status)
-        concerned = name in asked or reservations or status.get("queue")
-        counted = status.get("queuedBytes") is not None
+        concerned = name in asked or name in recount or reservations or status.get("queue")
+        counted = (
+            status.get("queuedBytes") is not None
+            and status.get("observedGeneration") == record.generation
+        )
         if record.spec is None or name not in cache.memberships.by_tenant:
             continue
         if counted and not concerned:
@@ -69,7 +81,7 @@ def picture_of(cache: Cache, values: Values) -> Picture:
             hold_after_seconds=record.spec.quota.hold_after_seconds,
         )
         accounts.append(account)
-        stored[name] = (row.version, status)
+        stored[name] = Stored(row.version, record.generation, status)
     seen, opened = _reserved_pods(cache, accounts)
     return Picture(
         accounts=tuple(accounts),
@@ -97,15 +109,23 @@ def _alive(cache: Cache, gated: Sequence[PodEntry]) -> Mapping[Group, int]:
 def _reserved_pods(
     cache: Cache, accounts: Iterable[Account]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    seen, opened = set(), set()
+    seen, opened, uncharged = set(), set(), set()
     for account in accounts:
+        places = frozenset(cache.memberships.by_tenant[account.name])
         for one in account.stored:
             row = cache.pods.get((one.namespace, one.name))
-            if row is not None and row.uid == one.pod_uid:
+            if row is None or row.uid != one.pod_uid:
+                continue
+            if row.value.gated:
                 seen.add(one.pod_uid)
-                if not row.value.gated:
-                    opened.add(one.pod_uid)
-    return frozenset(seen), frozenset(opened)
+            elif row.value.finished or one.namespace in places:
+                opened.add(one.pod_uid)
+            else:
+                # The watch of namespaces may be behind that of pods. While this tenant does not
+                # charge the pod, nothing but its reservation does.
+                uncharged.add(one.pod_uid)
+    opened -= uncharged
+    return frozenset(seen | opened), frozenset(opened)
 
 
 def _waiting_pods(cache: Cache, values: Values, gated: Sequence[PodEntry]) -> Iterable[WaitingPod]:

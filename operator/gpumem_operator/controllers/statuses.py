@@ -43,6 +43,9 @@ _NO_NAMESPACE: Final = ""
 """In the inbox: a tenant changed."""
 
 
+_BY_LEADER_ALONE: Final = frozenset({"chargedBytes", "observedGeneration"})
+
+
 class StatusWorker:
     """Keeps all statuses right while this process leads."""
 
@@ -53,12 +56,15 @@ class StatusWorker:
         *,
         values: Values,
         periods: Periods,
+        epoch: Callable[[], int | None],
         now: Callable[[], datetime] = utc_now,
     ) -> None:
+        """`epoch` is this leader's; None as long as it has not counted the pods under it."""
         self._cache = cache
         self._writer = writer
         self._values = values
         self._periods = periods
+        self._epoch = epoch
         self._now = now
         self._alarms = Alarms(writer, now)
         self._measured = Snapshot()
@@ -161,6 +167,8 @@ class StatusWorker:
             not_isolated=self._cache.memberships.not_isolated(record.name),
             namespaces=len(self._cache.memberships.by_tenant.get(record.name, ())),
         )
+        if not self._counts(entry):
+            wanted = {key: value for key, value in wanted.items() if key not in _BY_LEADER_ALONE}
         key: Key = ("", record.name)
         row = self._cache.tenants.get(key)
         if row is not None and row.value is entry and differs(entry.status, wanted):
@@ -168,6 +176,14 @@ class StatusWorker:
             await self._writer.store_status(path, row.version, wanted)
             if turned_true(entry.status, wanted, USING_MORE_THAN_CHARGED):
                 await self._tell_of_use_above_charge(record, wanted)
+
+    def _counts(self, entry: TenantEntry) -> bool:
+        """Whether a charge may be stored: webhooks give room away by what is written here.
+
+        Where the epoch is another one, pods that another leader has charged may be missing.
+        """
+        epoch = self._epoch()
+        return epoch is not None and entry.status.get("epoch") == epoch
 
     async def _tell_of_use_above_charge(
         self, tenant: TenantRecord, status: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""A thin client of the API server: get, list in pages, watch.
+"""A thin client of the API server: get, list in pages, watch, and one kind of patch.
 
 The webhook process has to stay small and quick, and the full client library would cost it 20 MiB
 and a copy of every object in classes of its own. Objects are plain dicts here.
@@ -16,6 +16,7 @@ from gpumem_operator.kube.connection import Connection
 from gpumem_operator.kube.errors import ApiError, of_status, refused
 
 PAGE_SIZE: Final = 500
+_FIELD_MANAGER: Final = "gpumem-webhook"
 _TOKEN_SECONDS: Final = 60.0
 """A ServiceAccount's token is replaced long before it ends, so a minute of age does no harm."""
 _WATCH_SECONDS: Final = 60
@@ -69,6 +70,24 @@ class Api:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiError(what, _text(error)) from error
 
+    async def merge(self, path: str, body: Mapping[str, Any], *, seconds: float) -> RawObject:
+        """Merge patch; what `body` does not mention stays. Raises ApiError, Conflict among them."""
+        what = f"PATCH {path}"
+        timeout = aiohttp.ClientTimeout(total=seconds)
+        try:
+            async with self._request(
+                path,
+                {"fieldManager": _FIELD_MANAGER},
+                timeout,
+                method="PATCH",
+                data=json.dumps(body).encode(),
+            ) as response:
+                await _raise_for_status(what, response)
+                stored: RawObject = json.loads(await response.read())
+                return stored
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiError(what, _text(error)) from error
+
     async def list_all(
         self,
         path: str,
@@ -119,15 +138,26 @@ class Api:
             raise ApiError(what, _text(error)) from error
 
     def _request(
-        self, path: str, parameters: Mapping[str, str], timeout: aiohttp.ClientTimeout
+        self,
+        path: str,
+        parameters: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,
+        *,
+        method: str = "GET",
+        data: bytes | None = None,
     ) -> Any:
         if self._session is None:
             raise RuntimeError("Api is used outside of its context")
-        return self._session.get(
+        headers = self._headers()
+        if data is not None:
+            headers["Content-Type"] = "application/merge-patch+json"
+        return self._session.request(
+            method,
             self._connection.server + path,
             params=parameters,
             timeout=timeout,
-            headers=self._headers(),
+            headers=headers,
+            data=data,
         )
 
     def _headers(self) -> dict[str, str]:

@@ -8,53 +8,14 @@ that is not complete, holds nothing.
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from gpumem_operator.ledger.book import Account, Book, Obstacle, Reason
 from gpumem_operator.ledger.groups import Entry, Group, WaitingPod, entries_of
-from gpumem_operator.ledger.reservation import MOST_RESERVATIONS, Reservation, standing
-from gpumem_operator.ledger.room import Room
+from gpumem_operator.ledger.reservation import Reservation, standing
 
 _NOBODY: Final[Mapping[Group, int]] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class Account:
-    """A tenant whose pods are asked to wait, as the leader sees it."""
-
-    name: str
-    limit_bytes: int
-    charged_bytes: int
-    stored: tuple[Reservation, ...] = ()
-    """The reservations in its status as it was read."""
-    hold_after_seconds: float = 600.0
-
-
-class Reason(StrEnum):
-    """Why an entry waits."""
-
-    UNREADABLE = "TenantUnreadable"
-    NEVER_FITS = "LargerThanQuota"
-    INCOMPLETE = "GroupIncomplete"
-    NO_ROOM = "NoRoom"
-    HELD = "HeldForAnother"
-    FULL = "TooManyReservations"
-
-
-@dataclass(frozen=True)
-class Obstacle:
-    """What an entry waits for."""
-
-    reason: Reason
-    tenant: str = ""
-    """Where room is missing; empty where that is not what it waits for."""
-    asked_bytes: int = 0
-    """Of the whole entry, in this tenant."""
-    room: Room | None = None
-    """When it was the entry's turn: those before it have been given theirs."""
-    holder: str = ""
-    """Pod that the room is held for."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +38,8 @@ class Turn:
     """Pods whose gate may be opened now: all that they need is reserved in stored statuses."""
     waiting: tuple[Waiting, ...]
     """In order."""
+    held: Mapping[str, int]
+    """Bytes by tenant that pods which have waited for long keep from those behind them."""
 
 
 def decide(
@@ -97,7 +60,7 @@ def decide(
     kept = {one.name: standing(one.stored, opened=opened, gone=gone) for one in accounts}
     through = _provided(pods, kept)
     books = {
-        one.name: _Book(one, _still_needed(kept[one.name], one, pods, through)) for one in accounts
+        one.name: Book(one, _still_needed(kept[one.name], one, pods, through)) for one in accounts
     }
     members = Counter(alive)
     members.update(pod.group for pod in through if pod.group is not None)
@@ -109,49 +72,17 @@ def decide(
         if obstacle is None:
             for pod in entry.pods:
                 for tenant, amount in (pod.needs or {}).items():
-                    books[tenant].reserve(pod, amount)
+                    reservation = Reservation(pod.uid, pod.namespace, pod.name, amount)
+                    books[tenant].reserve(reservation)
             continue
         holds = _holds(entry, obstacle, books, now)
         if holds:
             for tenant, amount in (entry.needs or {}).items():
-                books[tenant].hold(entry, amount)
+                books[tenant].hold(entry.pods[0].title, amount)
         waiting.append(Waiting(entry, obstacle, holds))
     reservations = {name: tuple(book.reservations) for name, book in books.items()}
-    return Turn(reservations, through, tuple(waiting))
-
-
-class _Book:
-    """A tenant's room while entries are looked at one after the other."""
-
-    def __init__(self, account: Account, kept: Iterable[Reservation]) -> None:
-        self.account = account
-        self.reservations = list(kept)
-        reserved = sum(one.amount_bytes for one in self.reservations)
-        self.room = Room(account.limit_bytes, account.charged_bytes, reserved)
-        self._held_bytes = 0
-        self._holder = ""
-
-    def reserve(self, pod: WaitingPod, amount: int) -> None:
-        self.reservations.append(Reservation(pod.uid, pod.namespace, pod.name, amount))
-        self.room = self.room.less(amount)
-
-    def hold(self, entry: Entry, amount: int) -> None:
-        self._held_bytes += amount
-        self._holder = self._holder or entry.pods[0].title
-
-    def obstacle(self, amount: int, pods: int) -> Obstacle | None:
-        """What keeps so many pods from getting so much here together."""
-        name = self.account.name
-        if amount > self.account.limit_bytes:
-            return Obstacle(Reason.NEVER_FITS, name, amount, self.room)
-        if len(self.reservations) + pods > MOST_RESERVATIONS:
-            return Obstacle(Reason.FULL, name, amount, self.room)
-        # What is charged nothing overruns nothing, however much is taken already.
-        if amount > max(self.room.left_bytes, 0):
-            return Obstacle(Reason.NO_ROOM, name, amount, self.room)
-        if amount > max(self.room.left_bytes - self._held_bytes, 0):
-            return Obstacle(Reason.HELD, name, amount, self.room, self._holder)
-        return None
+    held = {name: book.held_bytes for name, book in books.items()}
+    return Turn(reservations, through, tuple(waiting), held)
 
 
 def _provided(
@@ -179,7 +110,7 @@ def _still_needed(
     return (one for one in kept if one.pod_uid not in surplus)
 
 
-def _obstacle(entry: Entry, books: Mapping[str, _Book]) -> Obstacle | None:
+def _obstacle(entry: Entry, books: Mapping[str, Book]) -> Obstacle | None:
     if entry.needs is None:
         return Obstacle(Reason.UNREADABLE)
     found = [books[name].obstacle(amount, len(entry.pods)) for name, amount in entry.needs.items()]
@@ -194,7 +125,7 @@ def _obstacle(entry: Entry, books: Mapping[str, _Book]) -> Obstacle | None:
 _WEIGHT: Final = {reason: place for place, reason in enumerate(Reason)}
 
 
-def _holds(entry: Entry, obstacle: Obstacle, books: Mapping[str, _Book], now: float) -> bool:
+def _holds(entry: Entry, obstacle: Obstacle, books: Mapping[str, Book], now: float) -> bool:
     if obstacle.reason is Reason.FULL:
         # There will be a place within seconds: nobody is to be faster.
         return True

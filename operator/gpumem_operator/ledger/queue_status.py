@@ -4,14 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gpumem_operator.api.quantity import add_bytes, show_bytes
+from gpumem_operator.api.quantity import LARGEST_BYTES, add_bytes, show_bytes
+from gpumem_operator.ledger.book import Account, Obstacle, Reason
 from gpumem_operator.ledger.charged_pod import ChargedPod
 from gpumem_operator.ledger.groups import WaitingPod
-from gpumem_operator.ledger.queue import Account, Obstacle, Reason, Turn, Waiting
+from gpumem_operator.ledger.obstacle_words import asked_and_left, largest_holders
+from gpumem_operator.ledger.queue import Turn, Waiting
 from gpumem_operator.ledger.reservation import reservation_rows
 
 MOST_QUEUED: Final = 50
-MOST_HOLDERS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,18 @@ def places(turn: Turn, tenant: str) -> list[Place]:
     return [Place(pod, one, number, len(found)) for number, (pod, one) in enumerate(found, start=1)]
 
 
-def queue_status(account: Account, turn: Turn, *, epoch: int) -> dict[str, Any]:
-    """The fields of the status that are written together; charge and reservations among them."""
+def queue_status(account: Account, turn: Turn, *, epoch: int, generation: int) -> dict[str, Any]:
+    """The fields of the status that are written together; charge and reservations among them.
+
+    `generation` is that of the spec by which the account was made.
+    """
     queue = places(turn, account.name)
     return {
+        "observedGeneration": generation,
         "epoch": epoch,
         "chargedBytes": account.charged_bytes,
         "reservations": reservation_rows(turn.reservations[account.name]),
+        "heldBytes": min(turn.held[account.name], LARGEST_BYTES),
         "queuedBytes": add_bytes((one.pod.needs or {})[account.name] for one in queue),
         "queue": [_row(one, account.name) for one in queue[:MOST_QUEUED]],
     }
@@ -87,29 +93,12 @@ def _cause(place: Place, obstacle: Obstacle) -> str:
             " on whole"
         )
     who = "it asks" if count == 1 else f"its group of {count} pods asks"
-    asked = f"{who} for {show_bytes(obstacle.asked_bytes)}"
-    if obstacle.room is None:
-        return asked
-    room = obstacle.room
-    if obstacle.reason is Reason.NEVER_FITS:
-        return f"{asked}, which is more than the whole quota of {show_bytes(room.limit_bytes)}"
-    left = show_bytes(max(room.left_bytes, 0))
-    figures = (
-        f"{asked}, and {left} of {show_bytes(room.limit_bytes)} are left"
-        f" ({show_bytes(room.charged_bytes)} charged, {show_bytes(room.reserved_bytes)} reserved"
-        " for pods on their way)"
-    )
-    if obstacle.reason is Reason.HELD:
-        return f"{figures}, held for {obstacle.holder}, which has waited longer"
-    return figures
+    return asked_and_left(who, obstacle)
 
 
 def _holders(obstacle: Obstacle, holders: Sequence[ChargedPod]) -> Iterator[str]:
-    if obstacle.reason is Reason.NO_ROOM and holders:
-        named = ", ".join(
-            f"{pod.title} {show_bytes(pod.charged_bytes or 0)}" for pod in holders[:MOST_HOLDERS]
-        )
-        yield f"Most is held by {named}"
+    if obstacle.reason is Reason.NO_ROOM:
+        yield from largest_holders(holders)
 
 
 def _rollout(pod: WaitingPod) -> Iterator[str]:
@@ -129,4 +118,5 @@ _NEXT_STEP: Final[Mapping[Reason, str]] = {
     Reason.NEVER_FITS: "ask for less, or have the quota raised",
     Reason.FULL: "wait for some seconds",
     Reason.UNREADABLE: "the platform team corrects the tenant",
+    Reason.NOT_COUNTED: "wait for some seconds",
 }

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from gpumem_operator.api.quantity import show_bytes
+
 
 @dataclass(frozen=True)
 class Room:
@@ -21,3 +23,11 @@ class Room:
     def less(self, amount_bytes: int) -> "Room":
         """The same once so much more is reserved."""
         return replace(self, reserved_bytes=self.reserved_bytes + amount_bytes)
+
+    def in_words(self) -> str:
+        """What is left, and where the rest is, for people."""
+        return (
+            f"{show_bytes(max(self.left_bytes, 0))} of {show_bytes(self.limit_bytes)} are left"
+            f" ({show_bytes(self.charged_bytes)} charged, {show_bytes(self.reserved_bytes)}"
+            " reserved for pods on their way)"
+        )

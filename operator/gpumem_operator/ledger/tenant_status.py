@@ -120,8 +120,7 @@ def _ready(tenant: TenantRecord, shared: Shared, namespaces: int | None) -> Find
 
 _WHAT_IS_DONE: Final = {
     "Queue": "Pods for which there is no room wait.",
-    "Reject": "This version refuses a pod that is larger than the whole quota; it does not yet"
-    " refuse pods that only exceed what is left.",
+    "Reject": "Pods for which there is no room are refused.",
     "Warn": "Pods past the quota are let in, and reported.",
 }
 
@@ -167,16 +166,12 @@ def _unreadable(kind: str) -> Finding:
 
 
 def _past_it(on_exceeded: str) -> str:
-    """What its people have to know: pods go on, and more are let in."""
+    """What its people have to know: pods go on, and what new ones meet."""
     if on_exceeded == "Warn":
         return " spec.quota.onExceeded is Warn: pods are let in all the same."
-    if on_exceeded == "Queue":
-        # Pods that were there before the quota, or it was lowered.
-        return " Nothing is evicted; new pods wait until enough of these have ended."
-    return (
-        f" This version does not act on spec.quota.onExceeded {on_exceeded} here: pods are let in"
-        " all the same. Delete some, or raise spec.quota.limit."
-    )
+    # Pods that were there before the quota, or it was lowered.
+    new = "wait" if on_exceeded == "Queue" else "are refused"
+    return f" Nothing is evicted; new pods {new} until enough of these have ended."
 
 
 def _within_quota(tenant: TenantRecord, pods: tuple[ChargedPod, ...]) -> Finding:

@@ -34,6 +34,8 @@ class Exchange:
     pod: Mapping[str, Any]
     old_pod: Mapping[str, Any]
     """Empty where the pod is being created."""
+    dry_run: bool = False
+    """Whether nothing may be written anywhere on its account."""
     verdict: Verdict | None = None
 
     @classmethod
@@ -63,6 +65,7 @@ class Exchange:
             subresource=request.get("subResource") or "",
             pod=request["object"],
             old_pod=request.get("oldObject") or {},
+            dry_run=request.get("dryRun") is True,
         )
 
     @property

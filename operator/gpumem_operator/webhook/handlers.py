@@ -48,6 +48,11 @@ def register(registry: kopf.OperatorRegistry, reviewer: Reviewer) -> Mapping[str
         exchange = current.get()
         exchange.verdict = await reviewer.resource_claims(exchange)
 
+    @kopf.on.validate(*PODS, id=names.RESERVE_ROOM, operations=["CREATE"], registry=registry)
+    async def reserve_room(**_: object) -> None:
+        exchange = current.get()
+        exchange.verdict = await reviewer.room(exchange)
+
     @kopf.on.mutate(*PODS, id=names.ISOLATE_POD, operations=["CREATE"], registry=registry)
     async def isolate_pod(**_: object) -> None:
         exchange = current.get()
@@ -70,4 +75,5 @@ def register(registry: kopf.OperatorRegistry, reviewer: Reviewer) -> Mapping[str
         names.ISOLATE_POD: Row("CREATE", "", isolate_pod),
         names.ISOLATE_EPHEMERAL: Row("UPDATE", "ephemeralcontainers", isolate_ephemeral_containers),
         names.CHECK_CLAIMS: Row("CREATE", "", check_resource_claims),
+        names.RESERVE_ROOM: Row("CREATE", "", reserve_room),
     }

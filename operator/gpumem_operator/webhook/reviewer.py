@@ -5,16 +5,24 @@ from collections.abc import Awaitable, Callable
 
 from gpumem_operator.admission.isolation import isolate_ephemeral_containers, isolate_pod
 from gpumem_operator.admission.review import review_ephemeral_containers, review_pod
+from gpumem_operator.admission.room import refuse, refuse_late
 from gpumem_operator.admission.verdict import Verdict
+from gpumem_operator.api.gates import is_gated
 from gpumem_operator.api.pods import is_gpu_pod
-from gpumem_operator.api.seal import Seal
+from gpumem_operator.api.seal import Seal, without_declarations
+from gpumem_operator.api.tenant import Quota
 from gpumem_operator.api.values import Values
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.rest import Api
+from gpumem_operator.ledger.charge import charge_pod, rates_of
 from gpumem_operator.ledger.node_enforcers import NodeSummary
+from gpumem_operator.ledger.reserve import Asking
 from gpumem_operator.webhook import claims, device_classes
 from gpumem_operator.webhook.claims import ClaimReader
+from gpumem_operator.webhook.desk import StoredTenants, TenantStore
 from gpumem_operator.webhook.device_classes import DeviceClassReader
 from gpumem_operator.webhook.exchange import Exchange
+from gpumem_operator.webhook.rooms import Rooms
 from gpumem_operator.webhook.surroundings import (
     READ_SECONDS,
     SurroundingsSource,
@@ -27,10 +35,18 @@ Review = Callable[[Exchange], Awaitable[Verdict]]
 class Reviewer:
     """One method for each path of the webhook. None of them raises for a fault of the cluster."""
 
-    def __init__(self, surroundings: SurroundingsSource, api: Api, values: Values) -> None:
+    def __init__(
+        self,
+        surroundings: SurroundingsSource,
+        api: Api,
+        values: Values,
+        *,
+        tenants: TenantStore | None = None,
+    ) -> None:
         self._surroundings = surroundings
         self._claims = ClaimReader(api)
         self._device_classes = DeviceClassReader(api)
+        self._rooms = Rooms(tenants or StoredTenants(api))
         self._values = values
         self._seal: Seal | None = None
         self._nodes: NodeSummary | None = None
@@ -65,6 +81,41 @@ class Reviewer:
             seal=self._seal,
             nodes=self._nodes,
         )
+
+    async def room(self, exchange: Exchange) -> Verdict:
+        """For a pod that goes on at once or not at all: room in each of its tenants, or a refusal.
+
+        Those that wait at our gate ask the leader.
+        """
+        if is_gated(exchange.pod):
+            return Verdict()
+        reserve = self._rooms.look if exchange.dry_run else self._rooms.reserve
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                surroundings = await self._surroundings.of(exchange.namespace)
+                tenants = [tenant.name for tenant in surroundings.tenants]
+                refusal = await reserve(self._asking(exchange), tenants)
+        except UnreadableError as error:
+            return self._pod_unreadable(exchange, error)
+        except ApiError as error:
+            return refuse_late(exchange.title, str(error))
+        except TimeoutError:
+            return refuse_late(exchange.title, f"no answer within {READ_SECONDS} s")
+        if refusal is None:
+            return Verdict()
+        return refuse(exchange.title, refusal.obstacle, refusal.holders)
+
+    def _asking(self, exchange: Exchange) -> Asking:
+        metadata = exchange.pod["metadata"]
+        pod = {**exchange.pod, "metadata": {**metadata, "namespace": exchange.namespace}}
+        # As the leader will read it: what admission did not seal does not count.
+        judged = self._seal.verified(pod) if self._seal else without_declarations(pod)
+        values = self._values
+
+        def charge(quota: Quota) -> int:
+            return charge_pod(judged, values, rates=rates_of(quota, values)).charge_bytes or 0
+
+        return Asking(str(metadata["uid"]), exchange.namespace, str(metadata["name"]), charge)
 
     async def ephemeral_containers(self, exchange: Exchange) -> Verdict:
         try:

@@ -35,7 +35,7 @@ from gpumem_operator.webhook.shared_read import SharedRead
 SETTLING_SECONDS: Final = 2.0
 """After a change, the server is asked for so long."""
 READ_SECONDS: Final = 1.5
-"""For an uncached read, waiting included: less than the webhook's timeout of 2 s."""
+"""For all that one pod waits for: less than the webhook's timeout of 2 s."""
 
 POLICIES_PATH: Final = f"/apis/{names.API_VERSION}/{names.POLICY_PLURAL}"
 TENANTS_PATH: Final = f"/apis/{names.API_VERSION}/{names.TENANT_PLURAL}"

@@ -21,6 +21,12 @@ UNCACHED_READS: Final = Counter(
     "gpumem_admission_uncached_reads_total",
     "Reads of a namespace, its policies and the tenants because the copies could not decide.",
 )
+RESERVATION_WRITES: Final = Counter(
+    "gpumem_admission_reservation_writes_total",
+    "Attempts to store room in a tenant for the pods that asked together. overtaken: somebody else"
+    " wrote first, and it was tried again; failed: these pods were refused.",
+    ["result"],
+)
 CERTIFICATE_EXPIRY: Final = Gauge(
     "gpumem_webhook_certificate_expiry_timestamp_seconds",
     "When the certificate that is served ends, in seconds since 1970. 0: none is loaded.",

@@ -40,7 +40,7 @@ _TOUCHED = (
     "schedulingGates",
 )
 _DOCUMENTED = re.compile(
-    r"/metadata/(labels|annotations)(/gpumemory\.dev~1(managed|policy|policy-hash|summary|node-affinity))?"
+    r"/metadata/(labels|annotations)(/gpumemory\.dev~1(managed|policy|policy-hash|summary|node-affinity|reserve))?"
     r"|/spec/containers/\d+/(env|volumeMounts)"
     r"|/spec/(initContainers|volumes(/-)?|shareProcessNamespace|affinity|schedulingGates(/-|/\d+)?)"
 )

@@ -51,12 +51,6 @@ def test_a_gate_that_no_tenant_wants_goes_at_once() -> None:
     assert stored["spec"]["schedulingGates"] == []
 
 
-def test_a_pod_that_names_its_node_is_refused_with_a_way_out() -> None:
-    text = refused(pod(nodeName="gpu-1"), tenant())
-    assert "spec.nodeName: gpu-1 is set" in text
-    assert "spec.nodeSelector" in text
-
-
 def test_the_picture_of_a_static_pod_runs_already() -> None:
     raw = pod(nodeName="gpu-1", annotations={MIRROR_ANNOTATION: "hash"})
     assert "schedulingGates" not in admitted(raw, tenant())["spec"]

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gpumem_operator.ledger import epoch
+from gpumem_operator.ledger.book import Account
 from gpumem_operator.ledger.groups import Group, WaitingPod
-from gpumem_operator.ledger.queue import Account, Turn, decide
+from gpumem_operator.ledger.queue import Turn, decide
 from gpumem_operator.ledger.reservation import Reservation
 
 HOLD_AFTER = 5.0

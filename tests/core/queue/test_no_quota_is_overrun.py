@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from core.queue.model import HOLD_AFTER, MEMBERSHIP, Leader, Pod, Server, Tenant, Webhook
+from gpumem_operator.ledger.book import Reason
 from gpumem_operator.ledger.groups import Group
-from gpumem_operator.ledger.queue import Reason, Turn, Waiting
+from gpumem_operator.ledger.queue import Turn, Waiting
 
 TENANTS = ("a", "b", "refusing")
 amounts = st.integers(0, 4)

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from core.queue.waiting_pods import LATER, account, waiting
 from gpumem_operator.api.quantity import GIB
+from gpumem_operator.ledger.book import Account
 from gpumem_operator.ledger.charged_pod import ChargedPod, largest_first
 from gpumem_operator.ledger.groups import Group, Held, WaitingPod
-from gpumem_operator.ledger.queue import Account, decide
+from gpumem_operator.ledger.queue import decide
 from gpumem_operator.ledger.queue_status import explain_place, places, queue_status
 
 HOLDERS = [ChargedPod("team", "small", 10 * GIB), ChargedPod("team", "large", 80 * GIB)]
@@ -61,7 +62,15 @@ def test_a_rollout_that_waits_for_its_own_surge_pod_is_told_so() -> None:
 def test_a_status_shows_the_first_fifty_and_counts_all() -> None:
     pods = [waiting(f"p{number:03}", 20 * GIB, age=999 - number) for number in range(60)]
     tenant = account(limit=100 * GIB, charged=90 * GIB)
-    status = queue_status(tenant, decide([tenant], pods, now=LATER), epoch=7)
+    status = queue_status(tenant, decide([tenant], pods, now=LATER), epoch=7, generation=3)
     assert [row["name"] for row in status["queue"]] == [f"p{number:03}" for number in range(50)]
     assert status["queuedBytes"] == 60 * 20 * GIB
-    assert (status["epoch"], status["chargedBytes"], status["reservations"]) == (7, 90 * GIB, [])
+    assert (status["epoch"], status["observedGeneration"]) == (7, 3)
+    assert (status["chargedBytes"], status["reservations"]) == (90 * GIB, [])
+    assert status["heldBytes"] == 0
+
+
+def test_a_status_tells_how_much_is_held_back() -> None:
+    tenant = account(limit=100 * GIB, charged=90 * GIB, hold_after=5)
+    turn = decide([tenant], [waiting("old", 40 * GIB, age=9)], now=LATER)
+    assert queue_status(tenant, turn, epoch=1, generation=1)["heldBytes"] == 40 * GIB

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpumem_operator.ledger.book import Account
 from gpumem_operator.ledger.groups import Group, WaitingPod
-from gpumem_operator.ledger.queue import Account, Turn
+from gpumem_operator.ledger.queue import Turn
 from gpumem_operator.ledger.reservation import Reservation
 
 LATER = 1_000_000.0

@@ -1,0 +1,60 @@
+"""The refusal of a pod for which a tenant has no room, as its author reads it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gpumem_operator.admission.verdict import Verdict, refusal
+from gpumem_operator.api.violation import Violation
+from gpumem_operator.ledger.book import Obstacle, Reason
+from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.obstacle_words import asked_and_left, largest_holders
+
+TRY_AGAIN: Final = 429
+"""HTTP status where nothing speaks against the pod: the same request may pass in a moment."""
+
+
+def refuse(title: str, obstacle: Obstacle, holders: Sequence[ChargedPod]) -> Verdict:
+    """Requested, left, charged, reserved, the limit, who holds most, and what to do."""
+    return refusal(
+        title,
+        [Violation(f"tenant {obstacle.tenant}", ". ".join(_sentences(obstacle, holders)))],
+        next_step=_NEXT_STEP[obstacle.reason],
+        code=_CODES.get(obstacle.reason, 403),
+    )
+
+
+def refuse_late(title: str, cause: str) -> Verdict:
+    """Where nobody knows in time whether there is room."""
+    text = f"room for it could not be reserved in time: {cause}"
+    return refusal(
+        title, [Violation("quota", text)], next_step="next step: try again", code=TRY_AGAIN
+    )
+
+
+def _sentences(obstacle: Obstacle, holders: Sequence[ChargedPod]) -> list[str]:
+    if obstacle.reason is Reason.UNREADABLE:
+        return ["it can not be read, so it is not known how much room there is"]
+    if obstacle.reason is Reason.NOT_COUNTED:
+        return ["what its pods are charged has not been counted since it was made or changed"]
+    if obstacle.reason is Reason.FULL:
+        return ["so many of its pods are on their way at once that no more can be noted"]
+    named = largest_holders(holders) if obstacle.reason is Reason.NO_ROOM else ()
+    return [asked_and_left("the pod asks", obstacle), *named]
+
+
+_CODES: Final[Mapping[Reason, int]] = {
+    Reason.UNREADABLE: 500,
+    Reason.NOT_COUNTED: TRY_AGAIN,
+    Reason.FULL: TRY_AGAIN,
+}
+_NEXT_STEP: Final[Mapping[Reason, str]] = {
+    Reason.NO_ROOM: "next step: try again when pods of the tenant have ended, end one, or have the"
+    " quota raised; kubectl gpumem tenants shows who holds it",
+    Reason.HELD: "next step: try again later, or, where spec.nodeName is set, leave the node to the"
+    " scheduler and the pod waits in the queue",
+    Reason.NEVER_FITS: "next step: ask for less, or have the quota raised",
+    Reason.FULL: "next step: try again in some seconds",
+    Reason.NOT_COUNTED: "next step: try again in some seconds; if it stays so, the platform team"
+    " looks whether a controller of the operator runs",
+    Reason.UNREADABLE: "next step: the platform team corrects the tenant",
+}

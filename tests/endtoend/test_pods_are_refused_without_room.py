@@ -1,0 +1,194 @@
+"""A tenant that refuses: its pods get room before they are stored, or are told why not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from endtoend.quota import create, end, put_tenant, status_of
+from endtoend.team import Team, pod
+
+pytestmark = pytest.mark.cluster
+
+GIB = 2**30
+
+
+@pytest.fixture
+def tenant(team: Team) -> Iterator[str]:
+    """A quota of 16Gi for the team's namespace, by its name; it has been counted."""
+    put_tenant(team, limit="16Gi", onExceeded="Reject")
+    counted(team)
+    yield team.name
+    team.cluster.kubectl("delete", "gmt", team.name, "--ignore-not-found")
+
+
+def counted(team: Team) -> None:
+    """Until the leader has counted what the present spec means."""
+
+    def is_counted() -> bool:
+        found = team.get("gmt", team.name)
+        status = found.get("status") or {}
+        return bool(status.get("observedGeneration") == found["metadata"]["generation"])
+
+    until(is_counted)
+
+
+def gpu_pod(name: str, memory: str = "8Gi", **fields: Any) -> dict[str, Any]:
+    return pod(name, limits={"nvidia.com/gpu": 1, "nvidia.com/memory": memory}, **fields)
+
+
+def charged(team: Team, amount: int) -> None:
+    """Until so much is charged, and nothing reserved any more."""
+
+    def settled() -> bool:
+        status = status_of(team)
+        return status.get("chargedBytes") == amount and not status.get("reservations")
+
+    until(settled)
+
+
+def test_a_pod_gets_room_at_once_or_reads_why_not(team: Team, tenant: str) -> None:
+    create(team, "first")
+    create(team, "second", "4Gi")
+    stored = team.get("pod", "first")
+    assert stored["metadata"]["annotations"][MARK] == "true"
+    assert "schedulingGates" not in stored["spec"]
+    charged(team, 12 * GIB)
+    team.until("get", "gmt", tenant, "-o", "jsonpath={.status.topPods[*].name}", until="second")
+
+    answer = team.create(gpu_pod("third"))
+    assert f"GPU pod {team.name}/third is refused: tenant {tenant}: the pod asks for 8Gi" in answer
+    assert "4Gi of 16Gi are left (12Gi charged, 0 reserved for pods on their way)" in answer
+    assert f"Most is held by {team.name}/first 8Gi, {team.name}/second 4Gi" in answer
+    assert "next step: try again when pods of the tenant have ended" in answer
+
+    end(team, "first")
+    team.until("create", "-f", "-", input=json.dumps(gpu_pod("third")), until="created")
+    charged(team, 12 * GIB)
+
+
+@pytest.mark.usefixtures("tenant")
+def test_thirty_clients_get_exactly_what_there_is(team: Team) -> None:
+    put_tenant(team, limit="80Gi", onExceeded="Reject")
+    counted(team)
+    with ThreadPoolExecutor(30) as clients:
+        names = [f"pod-{number}" for number in range(30)]
+        answers = list(clients.map(lambda name: create_patiently(team, name), names))
+    assert sum("created" in answer for answer in answers) == 10, answers
+    refused = [answer for answer in answers if "created" not in answer]
+    assert all("0 of 80Gi are left" in answer for answer in refused), refused
+    charged(team, 80 * GIB)
+    within = [one for one in status_of(team)["conditions"] if one["type"] == "WithinQuota"]
+    assert within[0]["status"] == "True", within
+
+
+def create_patiently(team: Team, name: str) -> str:
+    """Try again while that is what the refusal says, and nothing else speaks against the pod."""
+    answer = ""
+
+    def decided() -> bool:
+        nonlocal answer
+        answer = team.create(gpu_pod(name))
+        return "could not be reserved in time" not in answer
+
+    until(decided)
+    return answer
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_dry_run_reserves_nothing_and_says_what_would_be(team: Team) -> None:
+    dry = ["create", "--dry-run=server", "-f", "-"]
+    assert "created (server dry run)" in team.kubectl(*dry, input=json.dumps(gpu_pod("dry")))
+    assert not status_of(team).get("reservations")
+    create(team, "real", "16Gi")
+    charged(team, 16 * GIB)
+    answer = team.kubectl(*dry, input=json.dumps(gpu_pod("dry")))
+    assert "0 of 16Gi are left" in answer
+
+
+@pytest.mark.usefixtures("tenant")
+def test_what_is_refused_after_us_keeps_its_room_until_it_lapses(team: Team) -> None:
+    """A ResourceQuota decides after all webhooks; the leader finds that there is no such pod."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none"},
+        "spec": {"hard": {"pods": "0"}},
+    }
+    assert "created" in team.create(quota)
+    team.until("get", "resourcequota", "none", "-o", "jsonpath={.status.hard.pods}", until="0")
+    assert "exceeded quota" in team.create(gpu_pod("late"))
+    [reserved] = status_of(team)["reservations"]
+    assert (reserved["name"], reserved["bytes"]) == ("late", 8 * GIB)
+    team.kubectl("delete", "resourcequota", "none")
+    create(team, "other")
+    answer = team.create(gpu_pod("third"))
+    assert "8Gi reserved for pods on their way" in answer
+    until(lambda: not status_of(team).get("reservations"))
+    team.until("create", "-f", "-", input=json.dumps(gpu_pod("third")), until="created")
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_replica_set_tells_why_and_recovers(team: Team) -> None:
+    create(team, "first", "12Gi")
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "serve"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "serve"}},
+            "template": {"metadata": {"labels": {"app": "serve"}}, "spec": gpu_pod("x")["spec"]},
+        },
+    }
+    assert "created" in team.create(body)
+    events = ["get", "events", "--field-selector=reason=FailedCreate", "-o", "jsonpath={..message}"]
+    team.until(*events, until="the pod asks for 8Gi, and 4Gi of 16Gi are left (12Gi charged")
+    end(team, "first")
+    ready = ["get", "pods", "-l", "app=serve", "-o", "jsonpath={.items[*].metadata.name}"]
+    team.until(*ready, until="serve-")
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_mark_of_the_author_gains_nothing(team: Team) -> None:
+    create(team, "first", "16Gi")
+    charged(team, 16 * GIB)
+    answer = team.create(gpu_pod("forged", "16Gi", annotations={MARK: ""}))
+    assert "0 of 16Gi are left" in answer
+    put_tenant(team, limit="16Gi", onExceeded="Queue")
+    marked = gpu_pod("waits", "16Gi", annotations={MARK: "true"})
+    assert "created" in team.create(marked)
+    assert MARK not in team.get("pod", "waits")["metadata"]["annotations"]
+    assert [gate["name"] for gate in team.get("pod", "waits")["spec"]["schedulingGates"]] == [
+        "gpumemory.dev/quota"
+    ]
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_pod_that_names_its_node_asks_a_queue_for_room(team: Team) -> None:
+    put_tenant(team, limit="16Gi")
+    counted(team)
+    assert "created" in team.create(gpu_pod("placed", "12Gi", nodeName="gpu-1"))
+    assert "schedulingGates" not in team.get("pod", "placed")["spec"]
+    charged(team, 12 * GIB)
+    assert "4Gi of 16Gi are left" in team.create(gpu_pod("again", nodeName="gpu-1"))
+
+
+def test_all_tenants_of_a_namespace_have_to_agree(team: Team, tenant: str) -> None:
+    other = f"{tenant}-z"
+    put_tenant(team, other, limit="8Gi", onExceeded="Reject")
+    try:
+        counted(team)
+        until(lambda: team.get("gmt", other).get("status", {}).get("chargedBytes") == 0)
+        create(team, "first", "8Gi")
+        charged(team, 8 * GIB)
+        answer = team.create(gpu_pod("second", "4Gi"))
+        assert f"tenant {other}: the pod asks for 4Gi, and 0 of 8Gi are left" in answer
+        # What the first tenant had reserved for it is given back.
+        until(lambda: not status_of(team).get("reservations"))
+    finally:
+        team.cluster.kubectl("delete", "gmt", other)
