@@ -20,8 +20,9 @@ def asked_and_left(who_asks: str, obstacle: Obstacle) -> str:
         return f"{asked}, which is more than the whole quota of {limit}"
     figures = f"{asked}, and {obstacle.room.in_words()}"
     if obstacle.reason is Reason.HELD:
-        holder = obstacle.holder or "pods of its queue"
-        return f"{figures}, held for {holder}, which has waited longer"
+        if not obstacle.holder:
+            return f"{figures}, held for pods that have waited longer"
+        return f"{figures}, held for {obstacle.holder}, which has waited longer"
     return figures
 
 

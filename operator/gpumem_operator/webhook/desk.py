@@ -11,7 +11,7 @@ back with the next write; where that is lost, the leader finds that there is no 
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -88,10 +88,9 @@ class _Place:
 class Desk:
     """One tenant's. It works as long as somebody is there."""
 
-    def __init__(self, tenant: str, store: TenantStore, *, on_idle: Callable[[], object]) -> None:
+    def __init__(self, tenant: str, store: TenantStore) -> None:
         self._tenant = tenant
         self._store = store
-        self._on_idle = on_idle
         self._arrived: list[_Place] = []
         self._returned: set[str] = set()
         self._work: asyncio.Task[None] | None = None
@@ -123,7 +122,6 @@ class Desk:
         while self._arrived or self._returned:
             await self._serve()
         self._work = None
-        self._on_idle()
 
     async def _serve(self) -> None:
         """Answer who is there, and who comes until their answers are stored."""

@@ -8,7 +8,7 @@ from gpumem_operator.webhook.desk import Desk, Refusal, TenantStore
 
 
 class Rooms:
-    """One desk for each tenant that is asked at the moment."""
+    """One desk for each tenant that was ever asked: there are few."""
 
     def __init__(self, store: TenantStore) -> None:
         self._store = store
@@ -50,6 +50,5 @@ class Rooms:
     def _desk(self, tenant: str) -> Desk:
         desk = self._desks.get(tenant)
         if desk is None:
-            desk = Desk(tenant, self._store, on_idle=lambda: self._desks.pop(tenant, None))
-            self._desks[tenant] = desk
+            desk = self._desks[tenant] = Desk(tenant, self._store)
         return desk

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from gpumem_operator.api.tenant import Quota
 from gpumem_operator.ledger import epoch
 from gpumem_operator.ledger.book import Account
 from gpumem_operator.ledger.groups import Group, WaitingPod
 from gpumem_operator.ledger.queue import Turn, decide
 from gpumem_operator.ledger.reservation import Reservation
+from gpumem_operator.ledger.reserve import Asking, Page, answer
 
 HOLD_AFTER = 5.0
 MEMBERSHIP: Mapping[str, tuple[str, ...]] = {
@@ -21,8 +23,10 @@ MEMBERSHIP: Mapping[str, tuple[str, ...]] = {
     "both": ("a", "b"),
     "second": ("b",),
     "third": ("refusing",),
+    "fourth": ("b", "refusing"),
 }
 """Tenants of each namespace; pods of `refusing` are reserved for by webhooks and never gated."""
+REFUSING = ("third", "fourth")
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,9 @@ class Tenant:
     version: int = 1
     epoch: int | None = None
     charged: int = 0
+    counted: bool = False
+    """Whether `charged` was written under this limit."""
+    held: int = 0
     reservations: tuple[Reservation, ...] = ()
 
 
@@ -81,7 +88,7 @@ class Server:
         return stored
 
     def set_limit(self, name: str, limit: int) -> None:
-        self.write(replace(self.tenants[name], limit=limit))
+        self.write(replace(self.tenants[name], limit=limit, counted=False))
 
     def put(self, pod: Pod) -> Pod:
         self.version += 1
@@ -151,6 +158,12 @@ class Leader:
         if known is None or known.version < pod.version:
             self.pods[pod.uid] = pod
 
+    def tell(self, name: str) -> None:
+        """The other worker of a leader, which writes charges with conditions and use."""
+        stored = self.server.tenants[name]
+        if self.ready and not self.ended and stored.epoch == self.epoch:
+            self.server.write(replace(stored, charged=self._charged(name), counted=True))
+
     def look_for(self, uid: str) -> None:
         """A read by name."""
         if uid not in self.server.pods:
@@ -202,7 +215,13 @@ class Leader:
         self.through = [pod.uid for pod in turn.through]
         for name, known in sorted(self.tenants.items()):
             charged = self._charged(name)
-            wanted = replace(known, charged=charged, reservations=turn.reservations[name])
+            wanted = replace(
+                known,
+                charged=charged,
+                counted=True,
+                held=turn.held[name],
+                reservations=turn.reservations[name],
+            )
             if wanted != known:
                 self.pending.append(wanted)
 
@@ -230,37 +249,75 @@ class Leader:
 
 
 class Webhook:
-    """A replica that reserves for one pod of `refusing`, which is created afterwards."""
+    """A replica that asks for room for pods, in the order of their tenants, and creates them then.
 
-    def __init__(self, server: Server, pod: Pod) -> None:
+    Pods that ask together are written together. One that is refused by a later tenant is given back
+    by the earlier ones, unless the replica ends before.
+    """
+
+    def __init__(self, server: Server, pods: list[Pod]) -> None:
         self.server = server
-        self.pod = pod
+        self.pods = pods
+        self.asked = list(MEMBERSHIP[pods[0].namespace])
+        """Tenants that have not answered."""
+        self.gave: list[str] = []
+        self.returning: set[str] = set()
         self.read: Tenant | None = None
-        self.reserved = False
-        self.done = False
+        self.created: set[str] = set()
+
+    @property
+    def done(self) -> bool:
+        return not self.returning and all(pod.uid in self.created for pod in self.pods)
 
     def step(self) -> None:
-        if self.done:
-            return
-        if self.read is None:
-            self.read = self.server.tenants["refusing"]
-        elif not self.reserved:
-            self._reserve(self.read)
-        else:
-            self.server.put(self.pod)
-            self.done = True
+        if self.returning and self.gave:
+            self._give_back(self.gave[0])
+        elif self.asked and self.pods:
+            self._ask(self.asked[0])
+        elif self.pods and not self.done:
+            pod = next(pod for pod in self.pods if pod.uid not in self.created)
+            self.created.add(pod.uid)
+            self.server.put(pod)
 
-    def _reserve(self, read: Tenant) -> None:
-        kept = sum(one.amount_bytes for one in read.reservations)
-        if read.charged + kept + self.pod.amount > read.limit:
-            self.done = True
+    def _ask(self, name: str) -> None:
+        if self.read is None:
+            self.read = self.server.tenants[name]
             return
-        mine = Reservation(self.pod.uid, self.pod.namespace, self.pod.uid, self.pod.amount)
+        answers = answer(_page(self.read), [_asking(pod) for pod in self.pods])
+        if self._write(self.read, answers.reservations):
+            self.returning |= set(answers.refused)
+            self.pods = [pod for pod in self.pods if pod.uid not in answers.refused]
+            self.gave.append(self.asked.pop(0))
+
+    def _give_back(self, name: str) -> None:
+        if self.read is None or self.read.name != name:
+            self.read = self.server.tenants[name]
+            return
+        answers = answer(_page(self.read), [], returned=self.returning)
+        if self._write(self.read, answers.reservations):
+            self.gave.remove(name)
+            if not self.gave:
+                self.returning = set()
+
+    def _write(self, read: Tenant, reservations: tuple[Reservation, ...]) -> bool:
+        self.read = None
+        if reservations == read.reservations:
+            return True
         try:
-            self.server.write(replace(read, reservations=(*read.reservations, mine)))
-            self.reserved = True
+            self.server.write(replace(read, reservations=reservations))
         except ConflictError:
-            self.read = None
+            return False
+        return True
+
+
+def _page(read: Tenant) -> Page:
+    quota = Quota.model_validate({"limit": read.limit, "wholeGPU": 1, "onExceeded": "Reject"})
+    charged = None if read.epoch is None or not read.counted else read.charged
+    return Page(read.name, str(read.version), quota, charged, read.reservations, read.held)
+
+
+def _asking(pod: Pod) -> Asking:
+    return Asking(pod.uid, pod.namespace, pod.uid, lambda _: pod.amount)
 
 
 def _waiting(pod: Pod) -> WaitingPod:

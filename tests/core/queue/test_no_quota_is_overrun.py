@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from core.queue.model import HOLD_AFTER, MEMBERSHIP, Leader, Pod, Server, Tenant, Webhook
+from core.queue.model import HOLD_AFTER, MEMBERSHIP, REFUSING, Leader, Pod, Server, Tenant, Webhook
 from gpumem_operator.ledger.book import Reason
 from gpumem_operator.ledger.groups import Group
 from gpumem_operator.ledger.queue import Turn, Waiting
@@ -42,9 +42,20 @@ class QuotaMachine(RuleBasedStateMachine):
         pod = self._new(amount, namespace, gated=True)
         self.server.put(Pod(**{**vars(pod), "group": group, "priority": priority}))
 
-    @rule(amount=amounts)
-    def ask_webhook(self, amount: int) -> None:
-        self.webhooks.append(Webhook(self.server, self._new(amount, "third", gated=False)))
+    @rule(asked=st.lists(amounts, min_size=1, max_size=3), namespace=st.sampled_from(REFUSING))
+    def ask_webhook(self, asked: list[int], namespace: str) -> None:
+        pods = [self._new(amount, namespace, gated=False) for amount in asked]
+        self.webhooks.append(Webhook(self.server, pods))
+
+    @rule(amount=amounts, name=st.sampled_from(("first", "second")))
+    def ask_for_a_named_node(self, amount: int, name: str) -> None:
+        """In a tenant that queues: a pod that can have no gate."""
+        self.webhooks.append(Webhook(self.server, [self._new(amount, name, gated=False)]))
+
+    @precondition(lambda self: self.leaders)
+    @rule(data=st.data(), name=st.sampled_from(TENANTS))
+    def tell(self, data: st.DataObject, name: str) -> None:
+        data.draw(st.sampled_from(self.leaders)).tell(name)
 
     @precondition(lambda self: self.webhooks)
     @rule(data=st.data())
@@ -135,7 +146,9 @@ class QuotaMachine(RuleBasedStateMachine):
 
     def _look_for_lost_pods(self, leader: Leader) -> None:
         """As a minute after it: a webhook that has not created its pod by then never will."""
-        coming = {one.pod.uid for one in self.webhooks if one.reserved and not one.done}
+        coming = {pod.uid for one in self.webhooks for pod in one.pods} - {
+            uid for one in self.webhooks for uid in one.created
+        }
         for tenant in leader.tenants.values():
             for one in tenant.reservations:
                 if one.pod_uid not in coming:
