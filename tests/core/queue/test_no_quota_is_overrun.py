@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from core.queue.model import HOLD_AFTER, MEMBERSHIP, REFUSING, Leader, Pod, Server, Tenant, Webhook
+from core.queue.model import HOLD_AFTER, MEMBERSHIP, REFUSING, Leader, Pod, Server, Tenant
+from core.queue.webhook_model import Webhook
 from gpumem_operator.ledger.book import Reason
 from gpumem_operator.ledger.groups import Group
 from gpumem_operator.ledger.queue import Turn, Waiting
