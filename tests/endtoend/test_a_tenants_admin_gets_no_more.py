@@ -158,7 +158,8 @@ ATTEMPTS: dict[str, tuple[list[str], object, str]] = {
         ["create", "-f", "-"], pod("seeing", env={"NVIDIA_VISIBLE_DEVICES": "all"}),
         "gives the container GPUs that it did not ask for"),
     "names its node": (
-        ["create", "-f", "-"], pod("placed", limits=SMALL, nodeName="somewhere"), "0 of 8Gi are left"),
+        ["create", "-f", "-"], pod("placed", limits=SMALL, nodeName="somewhere"),
+        "0 of 8Gi are left"),
     "pretends to be a container of ours": (
         ["create", "-f", "-"],
         pod("ours", initContainers=[{"name": "gpumem-sidecar", "image": "none",
