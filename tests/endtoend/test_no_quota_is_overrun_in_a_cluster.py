@@ -89,7 +89,7 @@ def stored(team: Team, field: str) -> int:
     return int(team.cluster.kubectl("get", "gmt", team.name, "-o", path).stdout or 0)
 
 
-@pytest.mark.parametrize("mode", ["Queue"])
+@pytest.mark.parametrize("mode", ["Queue", "Reject"])
 def test_what_is_let_through_never_passes_the_quota_and_ends_at_it(
     doubled: Installation, mode: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
