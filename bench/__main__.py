@@ -1,7 +1,7 @@
 """`python -m bench`: every part one after the other, each with a table and its JSON.
 
 Each part also runs alone: `python -m bench.admission`, `.reports`, `.sidecar`, `.shim`, `.overuse`,
-`.scale`.
+`.tenants`, `.scale`.
 `python -m bench.readme` prints the rows of the README from the JSON.
 """
 
@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench import admission, overuse, reports, scale, shim, sidecar
+from bench import admission, overuse, reports, scale, shim, sidecar, tenants
 from bench.costs import PARTS_FOLDER
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="few pods: does it run at all?")
     parser.add_argument("--output", type=Path, default=PARTS_FOLDER, help="folder for the JSON")
     options = parser.parse_args()
-    for part in (admission, reports, sidecar, shim, overuse, scale):
+    for part in (admission, reports, sidecar, shim, overuse, tenants, scale):
         print(f"{part.run(quick=options.quick, folder=options.output)}\n", flush=True)
     return 0
 

@@ -19,25 +19,33 @@ class Cost:
     unit: str
     target: float | None = None
     """The largest that is good enough."""
+    least: bool = False
+    """Whether the target is the smallest that is good enough."""
 
     @property
     def good(self) -> bool | None:
         """None where nothing was asked."""
-        return None if self.target is None else self.value <= self.target
+        if self.target is None:
+            return None
+        return self.value >= self.target if self.least else self.value <= self.target
 
     def row(self) -> str:
         """The row of a Markdown table."""
         digits = 3 if self.unit.startswith("%") else 2
         value = f"{self.value:.{digits}f} {self.unit}"
-        return f"| {self.what} | {value} | {target_of(self.target, self.good)} |"
+        return f"| {self.what} | {value} | {target_of(self.target, self.good, least=self.least)} |"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"good": self.good}
 
 
-def target_of(target: float | None, good: bool | None) -> str:
+def target_of(target: float | None, good: bool | None, *, least: bool = False) -> str:
     """The cell that says what was asked and whether it was met."""
-    return "" if target is None else f"<= {target:g}: {'met' if good else 'MISSED'}"
+    return (
+        ""
+        if target is None
+        else f"{'>=' if least else '<='} {target:g}: {'met' if good else 'MISSED'}"
+    )
 
 
 def table(title: str, costs: Sequence[Cost]) -> str:

@@ -12,7 +12,7 @@ from bench.reports import TARGET_PER_CORE
 
 Found = dict[str, Any]
 """What each part wrote, by its name; parts that did not run are missing."""
-PARTS = ("admission", "reports", "sidecar", "shim", "overuse", "scale")
+PARTS = ("admission", "reports", "sidecar", "shim", "overuse", "tenants", "scale")
 
 
 def read(folder: Path) -> Found:
@@ -60,7 +60,7 @@ def figures(found: Found) -> str:
         ),
     ]
     lines += [_worst(found, *row) for row in rows]
-    return "\n".join([*lines, _reports(found)])
+    return "\n".join([*lines, *_tenants(found), _reports(found)])
 
 
 def _starts(text: str) -> Callable[[str], bool]:
@@ -124,6 +124,20 @@ def _worst(found: Found, what: str, part: str, wanted: Callable[[str], bool]) ->
     worst = max(chosen, key=lambda cost: float(cost["value"]))
     asked = _asked(f"<= {worst['target']:g} {worst['unit']}", good=worst["good"])
     return _row(what, f"{worst['value']:.3g} {worst['unit']}", asked)
+
+
+def _tenants(found: Found) -> list[str]:
+    gates, refusals = (
+        "gates opened per second",
+        "create where room is reserved, 1 / 8 clients, ratio",
+    )
+    costs = found.get("tenants")
+    if costs is None:
+        return [_row(gates, "not measured", ""), _row(refusals, "not measured", "")]
+    rate, *others = costs
+    asked = _asked(f">= {rate['target']:g}", good=rate["good"])
+    ratios = [f"{cost['value']:.2f}" for cost in others if cost["unit"] == "x"]
+    return [_row(gates, f"{rate['value']:.0f}", asked), _row(refusals, " / ".join(ratios), "")]
 
 
 def _reports(found: Found) -> str:

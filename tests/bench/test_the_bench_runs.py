@@ -35,6 +35,8 @@ def test_a_quick_run_fills_every_row(tmp_path: Path) -> None:
     assert {"date", "machine", "Kubernetes", "kopf"} <= set(found["machine"])
     assert "| GPU pod | 32 clients, dry run | up |" in result.stdout
     assert "| GPU pod, each with its own variables | 1 client, dry run | up |" in result.stdout
+    tenants = json.loads((tmp_path / "tenants.json").read_text())
+    assert [cost["unit"] for cost in tenants] == ["per s", "x", "ms", "x", "ms"]
     scale = json.loads((tmp_path / "scale.json").read_text())
     assert [cost["unit"] for cost in scale] == ["s", "s", "MiB", "% of a core", "s"]
     overuse = json.loads((tmp_path / "overuse.json").read_text())

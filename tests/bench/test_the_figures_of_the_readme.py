@@ -40,7 +40,12 @@ def test_each_row_has_its_figure_and_its_target(folder: Path) -> None:
     shim = [Cost(f"Python 3.{n}, without a framework", 1.0 + n / 10, "ms", 2) for n in (8, 11)]
     write(shim, folder, "shim")
     write_rates([Rate("connection kept", 1000, 5.0, 0.5)], folder)
+    opened = Cost("gates opened per second, 500 pods that wait", 240.0, "per s", 100, least=True)
+    ratios = [Cost(f"by one that warns, {n}", 1.0 + n / 10, "x") for n in (5, 8)]
+    write([opened, *ratios, Cost("added", 3.0, "ms")], folder, "tenants")
     text = figures(read(folder))
+    assert "| gates opened per second | 240 | >= 100: met |" in text
+    assert "| create where room is reserved, 1 / 8 clients, ratio | 1.50 / 1.80 |  |" in text
     assert "| measured (2026-12-01, 2 cores, Kubernetes 1.36.3) |" in text
     assert "| GPU pod, 1 client / 8 clients, ratio | 1.90 / 2.20 | <= 2.1: missed |" in text
     assert "| GPU pod, 50 per second, ratio | 1.50 | <= 1.7: met |" in text

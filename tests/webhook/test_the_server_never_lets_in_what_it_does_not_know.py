@@ -32,13 +32,18 @@ class Reviewer:
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = asyncio.Event()
+        self.given_up = asyncio.Event()
 
     async def pod(self, exchange: Exchange) -> Verdict:
         self.asked.set()
-        await self.gate.wait()
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
         return self._judge(exchange)
 
-    ephemeral_containers = resource_claims = pod
+    ephemeral_containers = resource_claims = room = pod
 
 
 class Served:
@@ -108,6 +113,7 @@ async def test_a_path_that_is_not_registered_is_refused() -> None:
         (names.MUTATE_POD, "CREATE", ""),
         (names.MUTATE_EPHEMERAL, "UPDATE", "ephemeralcontainers"),
         (names.CHECK_CLAIMS, "CREATE", ""),
+        (names.RESERVE_ROOM, "CREATE", ""),
     ],
 )
 async def test_every_path_answers_its_own_operation_and_no_other(
@@ -199,3 +205,13 @@ async def test_while_it_drains_it_answers_and_asks_for_other_connections() -> No
             assert answer.headers["Connection"] == "close"
             assert (await answer.json())["response"]["allowed"] is True
         served.task.cancel()
+
+
+async def test_a_caller_that_waits_no_longer_is_worked_for_no_longer() -> None:
+    """The room that its pod would get is given back by whoever is cancelled (see `desk.py`)."""
+    async with serve(let_in) as served:
+        served.reviewer.gate.clear()
+        call = asyncio.create_task(served.post(f"/{names.RESERVE_ROOM}", review(gpu_pod())))
+        await served.reviewer.asked.wait()
+        call.cancel()
+        await served.reviewer.given_up.wait()

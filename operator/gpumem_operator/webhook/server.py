@@ -75,6 +75,8 @@ class AdmissionServer:
         server = web.Server(
             self._serve,
             request_factory=_make_request,
+            # Who waits for no answer any more shall have no room reserved, and cost nothing.
+            handler_cancellation=True,
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
         )
