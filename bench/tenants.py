@@ -1,4 +1,4 @@
-"""`python -m bench.tenants`: how fast a queue opens gates, and what asking for room adds to a create.
+"""`python -m bench.tenants`: how fast a queue opens gates, and what reserving adds to a create.
 
 Pods wait for a quota that is raised then: the time until the tenant is charged for all of them is
 that of reserving, opening and counting. Creates in a tenant that refuses, which ask for room in a
@@ -9,6 +9,7 @@ import asyncio
 import random
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,7 +81,13 @@ async def _found(api: Api, name: str, mode: str) -> None:
         "spec": {"namespaceSelector": selector, "quota": quota},
     }
     await api.create(TENANTS.path(), tenant)
-    while not await _is_there(api, name):
+    await _until(lambda: _is_there(api, name))
+
+
+async def _until(asks: Callable[[], Awaitable[bool]]) -> None:
+    while True:
+        if await asks():
+            return
         await asyncio.sleep(_POLL_SECONDS)
 
 
@@ -98,16 +105,18 @@ async def _status(api: Api, name: str) -> dict[str, Any]:
 
 
 async def _gates_per_second(api: Api, generator: Generator, count: int) -> float:
-    """From the raised quota until all of `count` pods are charged, one that ran before with them."""
+    """From the raised quota until all of `count` pods are charged, and one that ran before."""
     load = Load(_CLIENTS, dry_run=False)
     await generator.run(load, gpu_pod(), namespace=QUEUES, count=count + 1)
-    while (await _status(api, QUEUES)).get("queuedBytes") != count * _POD_BYTES:
-        await asyncio.sleep(_POLL_SECONDS)
+
+    async def is_amount(field: str, pods: int) -> bool:
+        return (await _status(api, QUEUES)).get(field) == pods * _POD_BYTES
+
+    await _until(lambda: is_amount("queuedBytes", count))
     began = time.monotonic()
     quota = {"spec": {"quota": {"limit": _ENOUGH}}}
     await api.patch(TENANTS.path(QUEUES), quota, kind=Patch.MERGE)
-    while (await _status(api, QUEUES)).get("chargedBytes") != (count + 1) * _POD_BYTES:
-        await asyncio.sleep(_POLL_SECONDS)
+    await _until(lambda: is_amount("chargedBytes", count + 1))
     return count / (time.monotonic() - began)
 
 
