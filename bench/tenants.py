@@ -35,7 +35,7 @@ _POD_BYTES: Final = 8 * 2**30
 _CLIENTS: Final = 16
 _POLL_SECONDS: Final = 0.02
 PLANS: Final = tuple(
-    Plan("GPU pod", Load(clients, dry_run=False), block=60, cycles=8) for clients in (1, 8)
+    Plan("GPU pod", Load(clients, dry_run=False), block=40, cycles=5) for clients in (1, 8)
 )
 
 
