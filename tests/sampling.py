@@ -32,12 +32,14 @@ class Sampling:
         child_namespace: bool | None = None,
         namespace_of_pod: bool = True,
         patience_seconds: float = 20.0,
+        cards_folder: Path = Path("/nowhere"),
         variables: Mapping[str, str] = {},
     ) -> None:
         options = {
             "sender": "NodeAgent" if agent else "Sidecar",
             "child_namespace": child_namespace,
             "patience_seconds": patience_seconds,
+            "cards_folder": str(cards_folder),
             "namespace_of_pod": namespace_of_pod,
         }
         paths = [str(SIDECAR), str(Path(__file__).parent), str(Path(__file__).parents[1])]
@@ -83,14 +85,14 @@ def main(options: Any) -> None:
     from gpumem_sidecar.driver_limits import DriverLimits
     from gpumem_sidecar.nvml import Door
     from gpumem_sidecar.patience import Patient
-    from gpumem_sidecar.report import Header, encode, full
+    from gpumem_sidecar.report import Header, full
     from gpumem_sidecar.sampler import Sampler, viewpoint_of
 
     passed = [0.0]
     agent = options["sender"] == "NodeAgent"
     cgroups = os.environ.get("GPUMEM_CGROUP_PATH", "/sys/fs/cgroup")
     limits = DriverLimits(CgroupTree(cgroups)) if agent else None
-    door = Door(limits=limits, clock=lambda: passed[0])
+    door = Door(limits=limits, cards_folder=options["cards_folder"], clock=lambda: passed[0])
     viewpoint = viewpoint_of(
         options["sender"],
         None if agent else OWN_POD,
@@ -108,7 +110,7 @@ def main(options: Any) -> None:
         passed[0] += json.loads(line)["advance"]
         message = full(Header(options["sender"], "test", number, 0), sampler.sample())
         known = {"outdated": door.outdated, "ignored": sampler.ignored_files}
-        print(encode(message | known).decode(), flush=True)
+        print(json.dumps(message | known), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from gpumem_sidecar import settings as read_settings
 from gpumem_sidecar.health import serve
 from gpumem_sidecar.loop import Measuring, Rhythm, turn
 from gpumem_sidecar.pulse import Pulse
-from gpumem_sidecar.report import Header, encode, full
+from gpumem_sidecar.report import Header, full
 from gpumem_sidecar.reporter import Reporter, new_start
 from gpumem_sidecar.settings import HEALTH_PORT_ENV, REPORT_CA_ENV, REPORT_URL_ENV, Settings
 
@@ -85,7 +86,7 @@ def _print_one(settings: Settings) -> int:
     picture = measuring.sampler.sample()
     age = round((time.monotonic() - began) * 1000)
     header = Header("NodeAgent" if settings.agent else "Sidecar", new_start(), 0, age)
-    print(encode(full(header, picture)).decode())
+    print(json.dumps(full(header, picture)))
     return 0
 
 

@@ -62,8 +62,8 @@ def is_over(picture: Picture, limits: tuple[Limit, ...]) -> bool:
         pod_uid, container_id = process.pod_uid or "", process.container_id or ""
         limit = by_id.get((pod_uid, container_id.rpartition("://")[2]))
         limit = limit or by_name.get((pod_uid, process.container or ""))
-        if limit is not None:
-            # What is unknown is left out: it can only be more.
+        if limit is not None and process.unknown is None:
+            # What is unknown is left out: it can only be more, and a claim is no measurement.
             place = (limit, process.gpu)
             held[place] = held.get(place, 0) + (process.bytes or 0)
     return any(amount > limit.limit_bytes for (limit, _), amount in held.items())

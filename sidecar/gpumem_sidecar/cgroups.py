@@ -39,13 +39,13 @@ class Place(NamedTuple):
 def place_of(text: str) -> Place:
     """The pod and container of a process. The outermost: a container that runs containers of its
     own is what Kubernetes knows."""
-    places = [_place(line.split(":", 2)[2]) for line in text.splitlines() if line.count(":") >= 2]
+    places = [_place(line.split(":", 2)[2]) for line in _lines(text) if line.count(":") >= 2]
     return max(places, key=_told, default=Place())
 
 
 def unified_path(text: str) -> str | None:
     """The path in cgroup v2, as the reader of /proc/PID/cgroup sees it; None where v1 is all."""
-    lines = (line for line in text.splitlines() if line.startswith("0::/"))
+    lines = (line for line in _lines(text) if line.startswith("0::/"))
     return next((line[len("0::") :] for line in lines), None)
 
 
@@ -77,6 +77,11 @@ def container_folder(path: str) -> str | None:
         below = "".join(parts[index + 1 : index + 2])
         return "/" + "/".join(parts[: index + 2]) if _container_id(below) else None
     return None
+
+
+def _lines(text: str) -> list[str]:
+    # The name of a group may hold every letter but a line feed.
+    return text.split("\n")
 
 
 def _told(place: Place) -> tuple[bool, bool]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TypeGuard
 
 from gpumem_sidecar import order_file
 from gpumem_sidecar.answer import Order
 from gpumem_sidecar.cgroups import place_of
-from gpumem_sidecar.processes import Facts, facts_of
+from gpumem_sidecar.processes import Facts, Unreadable, facts_of
 from gpumem_sidecar.report import Acknowledgement
 from gpumem_sidecar.run_folder import RunFolder
 from gpumem_sidecar.sampler import EMPTY_DIR
@@ -25,8 +26,11 @@ RESULTS = frozenset({"Done", "Busy", "Unsupported", "NoSuchProcess", "Failed"})
 class Hands:
     """Of one sender."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, *, look: Callable[[int], Facts | Unreadable | None] = facts_of
+    ) -> None:
         self._settings = settings
+        self._look = look
         self._given: dict[str, tuple[Order, order_file.Key]] = {}
         """Orders whose files lie in the run folder, by id."""
 
@@ -51,18 +55,18 @@ class Hands:
             return Acknowledgement(order.id, "Unsupported")
         # Nobody is to end the first process of a node; the first of a namespace may give back.
         lowest = 2 if order.action == "Kill" else 1
-        facts = facts_of(order.pid) if order.pid >= lowest else None
-        if facts is None or not self._is_meant(facts, order):
-            return Acknowledgement(order.id, "NoSuchProcess")
+        facts = self._look(order.pid) if order.pid >= lowest else None
+        if not self._is_meant(facts, order):
+            return Acknowledgement(order.id, _why_not(facts))
         try:
             return self._kill(order) if order.action == "Kill" else self._reclaim(order, facts)
         except OSError:
             return Acknowledgement(order.id, "Failed")
 
-    def _is_meant(self, facts: Facts, order: Order) -> bool:
+    def _is_meant(self, facts: Facts | Unreadable | None, order: Order) -> TypeGuard[Facts]:
         """The process id may be another one's by now. A sidecar's order is about its own pod: in
         its PID namespace nobody else is."""
-        if facts.start_time != order.start_time:
+        if not isinstance(facts, Facts) or facts.start_time != order.start_time:
             return False
         if not self._settings.agent:
             return order.pod_uid == self._settings.pod_uid
@@ -73,9 +77,9 @@ class Hands:
         try:
             # Since the first look the process may have ended, and its id been given again. The
             # descriptor means one process for ever: if it is the right one now, it stays so.
-            facts = facts_of(order.pid)
-            if facts is None or not self._is_meant(facts, order):
-                return Acknowledgement(order.id, "NoSuchProcess")
+            facts = self._look(order.pid)
+            if not self._is_meant(facts, order):
+                return Acknowledgement(order.id, _why_not(facts))
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         except ProcessLookupError:
             return Acknowledgement(order.id, "NoSuchProcess")
@@ -86,9 +90,7 @@ class Hands:
     def _reclaim(self, order: Order, facts: Facts) -> Acknowledgement | None:
         folder = self._folder(order)
         key = (facts.inner_pid, facts.start_time)
-        state = next(
-            (one for one in folder.states({key}) if one.container == order.container), None
-        )
+        state = folder.state(order.container, key)
         if state is None:
             return Acknowledgement(order.id, "Unsupported")
         reclaimed = state.reclaimed
@@ -106,3 +108,8 @@ class Hands:
         if not self._settings.agent:
             return RunFolder(self._settings.run_path)
         return RunFolder(self._settings.pods_path, (order.pod_uid, *EMPTY_DIR.split("/")))
+
+
+def _why_not(facts: Facts | Unreadable | None) -> str:
+    """Of a process that nobody may be told to be gone: it is there, whoever it is."""
+    return "Failed" if isinstance(facts, Unreadable) else "NoSuchProcess"

@@ -67,6 +67,7 @@ class Measuring:
             run_folder="" if settings.agent else settings.run_path,
             pods_folder=settings.pods_path if settings.agent else "",
             given=PodResources(settings.pod_resources).ask if settings.agent else Answer,
+            count_again=self._door.count_again,
         )
 
     @property

@@ -27,7 +27,11 @@ LOST_SECONDS = 60.0
 """After a card was lost, NVML is started anew: it may have come back."""
 ROUTINE_SECONDS = 600.0
 """NVML counts cards when it starts, so one that was added is seen after a new start only. Rarely:
-without persistence mode the driver puts a card to sleep when its last user closes it."""
+without persistence mode the driver puts a card to sleep when its last user closes it. Where
+something tells of another card, it is done at once."""
+DRIVERS_CARDS = "/proc/driver/nvidia/gpus"
+"""Where the kernel module lists the cards that it has now. The container toolkit hides it from
+containers in legacy mode."""
 READS_FOR_ONE_MOMENT = 3
 """Processes and memory are two questions, and what happens between them must not be reported."""
 
@@ -54,11 +58,17 @@ class Door:
         *,
         limits: DriverLimits | None = None,
         load: Callable[[], Any] = _load,
+        cards_folder: str = DRIVERS_CARDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`limits` are read back by the agent alone; a sidecar is not root."""
         self._limits = limits
         self._load = load
+        self._cards_folder = cards_folder
+        self._settled_at = 0.0
+        """Before, it is not started anew for a card that comes or goes."""
+        self._there: frozenset[str] | None = None
+        """What the kernel module listed when NVML was last started."""
         self._clock = clock
         self._nvml: Any = None
         """The module, while NVML is started."""
@@ -74,8 +84,11 @@ class Door:
 
     def read(self) -> Reading:
         """All cards as they are now, or why they can not be read."""
+        there = _listing(self._cards_folder)
+        if self._nvml is not None and there != self._there and self._clock() >= self._settled_at:
+            self._start_at = self._clock()
         if self._clock() >= self._start_at:
-            self._start()
+            self._start(there)
         if self._nvml is None:
             return Reading(unknown=self._failure)
         try:
@@ -90,11 +103,16 @@ class Door:
             # A library without any card tells nothing about those that others were given.
             return Reading(self._version, "NoNVMLInSidecar")
         if any(card.unknown == "DeviceLost" for card in cards):
-            self._start_at = min(self._start_at, self._clock() + LOST_SECONDS)
+            self.count_again()
         return Reading(self._version, None, cards, self._support)
 
-    def _start(self) -> None:
+    def count_again(self) -> None:
+        """Somebody knows of a card that NVML does not list: start it anew within a minute."""
+        self._start_at = min(self._start_at, self._clock() + LOST_SECONDS)
+
+    def _start(self, there: frozenset[str] | None) -> None:
         worked_before = self._nvml is not None
+        changed = worked_before and there != self._there
         self._stop()
         try:
             nvml = self._load()
@@ -103,9 +121,11 @@ class Door:
             self._fail(error)
             self.outdated |= worked_before and _is_mismatch(error)
             return
-        self._nvml = nvml
+        self._nvml, self._there = nvml, there
         self.outdated = False
-        self._start_at = self._clock() + ROUTINE_SECONDS
+        self._settled_at = self._clock() + RETRY_SECONDS
+        # A card that the module has just begun to list may be one that NVML can not count yet.
+        self._start_at = self._clock() + (LOST_SECONDS if changed else ROUTINE_SECONDS)
 
     def _stop(self) -> None:
         nvml, self._nvml = self._nvml, None
@@ -157,6 +177,14 @@ class Door:
         if self._support != "Supported":
             self._support = support
         return self._limits.on(self._nvml, handle, listed) if support == "Supported" else listed
+
+
+def _listing(folder: str) -> frozenset[str] | None:
+    """None where it can not be seen, which tells nothing."""
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return None
 
 
 def _is_mismatch(error: Exception) -> bool:

@@ -75,7 +75,8 @@ class Gpu(NamedTuple):
 
 
 class Process(NamedTuple):
-    """A process on a card: either `bytes`, or `unknown` with the reason."""
+    """A process on a card: either `bytes`, or `unknown` with the reason; or, with the source Shim,
+    what the process claims, beside the reason why that is all."""
 
     pid: int
     gpu: str
@@ -88,6 +89,8 @@ class Process(NamedTuple):
     source: Literal["NVML", "Shim"] = "NVML"
     mps: bool = False
     shim: Shim | None = None
+    shim_left_out: bool = False
+    """Whether there may be a `shim` that is not told."""
     mps_limit_bytes: int | None = None
     """The pinned limit that a client of MPS was started with."""
     driver_limit_bytes: int | None = None

@@ -11,12 +11,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpumem_sidecar.attribution import Sender
+from gpumem_sidecar.claims_that_fit import claims_that_fit
 from gpumem_sidecar.picture import Assignment, Framework, Gpu, Picture, Process, Server, Shim
 
 SCHEMA_VERSION = 1
 MOST_GPUS = 256
 MOST_PROCESSES = 4096
 MOST_ASSIGNMENTS = 1024
+MOST_BYTES: dict[Sender, int] = {"Sidecar": 256 * 2**10, "NodeAgent": 4 * 2**20}
+"""That a leader takes in one report."""
+BYTES_OF_OBJECT = 64
+"""A leader takes one object for so many of these bytes, and counts every opening brace as one."""
 SIGNIFICANT_PARTS = 100
 """A change of more than one part in so many is sent at once."""
 
@@ -57,18 +62,40 @@ def full(
     *,
     room: Room = WHOLE,
 ) -> dict[str, Any]:
-    """The whole picture. What there is no room for is left out, and that is said."""
+    """The whole picture. What there is no room for is left out, and that is said: of claims, those
+    of the pods that claim most."""
     processes = sorted(picture.processes, key=_largest_first)[: min(room.processes, MOST_PROCESSES)]
     cut = len(picture.gpus) > MOST_GPUS
-    return _message(header, "Full", acknowledgements) | {
+    message = _message(header, "Full", acknowledgements) | {
         "driverVersion": picture.driver_version,
         "unknown": "NotAvailable" if cut and picture.unknown is None else picture.unknown,
         "driverLimits": picture.driver_limits,
         "gpus": [_gpu(gpu) for gpu in picture.gpus[:MOST_GPUS]],
-        "processes": [_process(process, claims=room.claims) for process in processes],
+        "processes": [_process(process) for process in processes],
         "processesLeftOut": len(picture.processes) - len(processes),
         "assignments": _assignments(picture),
     }
+    if room.claims and any(process.shim for process in processes):
+        _add_claims(message, processes)
+    return message
+
+
+def _add_claims(message: dict[str, Any], processes: Sequence[Process]) -> None:
+    """Those that fit, in place of the word that they were left out."""
+    claims = [process.shim and _shim(process.shim) for process in processes]
+    together = list(zip(message["processes"], claims, strict=True))
+    weights = ((entry["podUid"], weight(claim)) for entry, claim in together if claim)
+    room = MOST_BYTES[message["sender"]] - weight(message)
+    fitting = claims_that_fit(weights, room)
+    for entry, claim in together:
+        if claim and entry["podUid"] in fitting:
+            entry |= {"shim": claim, "shimLeftOut": False}
+
+
+def weight(part: dict[str, Any]) -> int:
+    """Bytes that it takes of what a leader takes."""
+    content = encode(part)
+    return max(len(content), BYTES_OF_OBJECT * content.count(b"{"))
 
 
 def less(room: Room, picture: Picture) -> Room | None:
@@ -91,7 +118,18 @@ def unchanged(
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, separators=(",", ":")).encode()
+    """As it is sent. What is the same for nearly all of thousands of processes is not said."""
+    if "processes" in message:
+        message = message | {"processes": [_short(process) for process in message["processes"]]}
+    # Letters as they are: escaped, each may take three times the bytes that it has in a file.
+    text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+    return text.encode(errors="replace")
+
+
+def _short(process: dict[str, Any]) -> dict[str, Any]:
+    """Without what a reader of the format takes for said where it is not there."""
+    silent = {"source": "NVML", "mps": False, "shimLeftOut": False}
+    return {name: value for name, value in process.items() if value != silent.get(name)}
 
 
 def differs(before: Picture, now: Picture) -> bool:
@@ -132,7 +170,8 @@ def _amounts(picture: Picture) -> list[int]:
 
 def _largest_first(process: Process) -> tuple[int, int]:
     """Unknown ones first: that something is unknown must not be lost."""
-    return (0, 0) if process.bytes is None else (1, -process.bytes)
+    unknown = process.unknown is not None or process.bytes is None
+    return (0, 0) if unknown else (1, -(process.bytes or 0))
 
 
 def _message(
@@ -162,7 +201,8 @@ def _gpu(gpu: Gpu) -> dict[str, Any]:
     }
 
 
-def _process(process: Process, *, claims: bool) -> dict[str, Any]:
+def _process(process: Process) -> dict[str, Any]:
+    """Without what its shim claims, and marked so."""
     return {
         "pid": process.pid,
         "startTime": process.start_time,
@@ -176,8 +216,8 @@ def _process(process: Process, *, claims: bool) -> dict[str, Any]:
         "mps": process.mps,
         "mpsLimitBytes": process.mps_limit_bytes,
         "driverLimitBytes": process.driver_limit_bytes,
-        "shim": _shim(process.shim) if process.shim and claims else None,
-        "shimLeftOut": process.shim is not None and not claims,
+        "shim": None,
+        "shimLeftOut": process.shim is not None or process.shim_left_out,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,16 +191,52 @@ def test_without_nvml_what_shims_measured_is_relayed_and_the_rest_unknown() -> N
     )
 
 
-def test_what_the_driver_hides_the_shim_may_have_measured() -> None:
+def test_of_what_the_driver_hides_the_claim_is_told_beside_the_reason() -> None:
     picture = seen(
         one_card(Listed(7, 0), Listed(8, 0), version="550.54.14"),
         cgroups={7: "0::/", 8: "0::/"},
         states=(State(7, 5, "trainer", TORCH, (("GPU-0", 3 * GIB),)),),
     )
     assert [(one.bytes, one.unknown, one.source) for one in picture.processes] == [
-        (3 * GIB, None, "Shim"),
+        (3 * GIB, "DriverHidesMemory", "Shim"),
         (None, "DriverHidesMemory", "NVML"),
     ]
+
+
+@pytest.mark.parametrize("viewpoint", [SIDECAR, AGENT])
+def test_a_claim_of_more_than_the_card_has_is_not_passed_on(viewpoint: Viewpoint) -> None:
+    picture = seen(
+        one_card(Listed(7, None), Listed(8, None)),
+        viewpoint,
+        cgroups=dict.fromkeys((7, 8), f"0::/kubepods/pod{OWN}/{ID}"),
+        states=(
+            State(7, 5, "trainer", TORCH, (("GPU-0", 80 * GIB + 1),)),
+            State(8, 5, "trainer", TORCH, (("GPU-0", 80 * GIB),)),
+        ),
+    )
+    assert [(one.bytes, one.unknown, one.source) for one in picture.processes] == [
+        (None, "NotAvailable", "NVML"),
+        (80 * GIB, "NotAvailable", "Shim"),
+    ]
+
+
+def test_a_process_that_can_not_be_read_may_be_anybodys() -> None:
+    found = Surroundings({}, {}, unreadable={7})
+    for viewpoint in (AGENT, SIDECAR._replace(namespace_of_pod=False)):
+        picture = attribute(one_card(Listed(7, GIB)), viewpoint, found)
+        assert picture.processes == (Process(7, "GPU-0", unknown="NotAttributed"),)
+
+
+def test_in_a_namespace_of_its_own_a_process_that_can_not_be_read_is_the_pods() -> None:
+    picture = attribute(one_card(Listed(7, GIB)), SIDECAR, Surroundings({}, {}, unreadable={7}))
+    assert picture.processes == (Process(7, "GPU-0", pod_uid=OWN, bytes=GIB),)
+
+
+def test_a_process_whose_file_nobody_read_is_not_one_without_a_shim() -> None:
+    facts = {pid: Facts(5, "0::/", pid) for pid in (7, 8)}
+    found = Surroundings(facts, {}, unread={Key(OWN, 7, 5)})
+    picture = attribute(one_card(Listed(7, GIB), Listed(8, GIB)), SIDECAR, found)
+    assert [one.shim_left_out for one in picture.processes] == [True, False]
 
 
 def test_nvml_s_own_number_is_better_than_a_claim() -> None:

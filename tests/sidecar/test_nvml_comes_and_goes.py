@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from devcluster.simulated_driver import MIB, Driver, Fault, numbered_device, write_faults
+from gpumem_sidecar.assignments import Device, Given
+from gpumem_sidecar.attribution import Viewpoint
 from gpumem_sidecar.nvml import LOST_SECONDS, RETRY_SECONDS, ROUTINE_SECONDS
+from gpumem_sidecar.pod_resources import Answer
+from gpumem_sidecar.reading import Card, Reading
+from gpumem_sidecar.sampler import Sampler
 from sampling import Sampling, amounts
 from simulated_driver.node import Node
 
@@ -84,6 +89,48 @@ def test_a_card_that_was_added_is_seen_after_a_while(node: Node) -> None:
         node.use(Driver((ONE, TWO)))
         found = sampling.sample(advance=ROUTINE_SECONDS)
     assert [gpu["uuid"] for gpu in found["gpus"]] == [ONE.uuid, TWO.uuid]
+
+
+def test_a_card_that_the_kernel_module_lists_is_seen_at_once(node: Node, tmp_path: Path) -> None:
+    node.use(Driver((ONE,)))
+    cards = tmp_path / "gpus"
+    (cards / "0000:01:00.0").mkdir(parents=True)
+    with Sampling(node.folder, agent=True, cards_folder=cards) as sampling:
+        assert len(sampling.sample()["gpus"]) == 1
+        node.use(Driver((ONE, TWO)))
+        assert len(sampling.sample(advance=RETRY_SECONDS)["gpus"]) == 1, "NVML counts at its start"
+        (cards / "0000:02:00.0").mkdir()
+        assert len(sampling.sample()["gpus"]) == 2
+
+
+def test_a_card_that_nvml_can_not_count_yet_is_counted_a_minute_later(
+    node: Node, tmp_path: Path
+) -> None:
+    node.use(Driver((ONE,)))
+    cards = tmp_path / "gpus"
+    cards.mkdir()
+    with Sampling(node.folder, agent=True, cards_folder=cards) as sampling:
+        sampling.sample()
+        (cards / "0000:02:00.0").mkdir()
+        assert len(sampling.sample(advance=RETRY_SECONDS)["gpus"]) == 1
+        node.use(Driver((ONE, TWO)))
+        assert len(sampling.sample()["gpus"]) == 1
+        assert len(sampling.sample(advance=LOST_SECONDS)["gpus"]) == 2
+
+
+@pytest.mark.parametrize(("given", "asks"), [("GPU-0", False), ("GPU-1", True)])
+def test_a_gpu_that_the_kubelet_gave_and_nvml_does_not_list_is_looked_for(
+    given: str, asks: bool
+) -> None:
+    counted: list[bool] = []
+    pod = Given("team", "train", "main", (Device("nvidia.com/gpu", given),))
+    Sampler(
+        lambda: Reading("580", None, (Card("GPU-0", 0),)),
+        Viewpoint("NodeAgent"),
+        given=lambda: Answer((pod,)),
+        count_again=lambda: counted.append(True),
+    ).sample()
+    assert bool(counted) is asks
 
 
 def test_a_card_that_was_taken_out_stays_lost_also_after_a_new_start_of_nvml(node: Node) -> None:

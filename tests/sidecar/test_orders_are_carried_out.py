@@ -17,7 +17,7 @@ import pytest
 from gpumem_sidecar import order_file
 from gpumem_sidecar.answer import Order, parse
 from gpumem_sidecar.hands import Hands
-from gpumem_sidecar.processes import facts_of
+from gpumem_sidecar.processes import Facts, Unreadable, facts_of
 from gpumem_sidecar.report import Acknowledgement
 from gpumem_sidecar.settings import read
 from patience import PATIENCE_SECONDS
@@ -70,7 +70,7 @@ class Program:
 def program(tmp_path: Path) -> Iterator[Program]:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     facts = facts_of(process.pid)
-    assert facts is not None
+    assert isinstance(facts, Facts)
     (tmp_path / "run").mkdir()
     yield Program(process, tmp_path / "run", facts.start_time)
     process.kill()
@@ -139,6 +139,16 @@ def test_a_process_with_another_start_time_is_not_the_one(program: Program, acti
     order = program.order(action, start_time=program.start_time - 1)
     assert results(sidecar(program), order._replace(action="Reclaim")) == ["NoSuchProcess"]
     assert results(agent(), order) == ["NoSuchProcess"]
+    assert program.lives
+
+
+@pytest.mark.parametrize("action", ["Reclaim", "Kill"])
+def test_a_process_that_can_not_be_read_is_not_said_to_be_gone(
+    program: Program, action: str
+) -> None:
+    settings = read(["--agent"], {"GPUMEM_AGENT_ACTIONS": "Reclaim,Kill"})
+    hands = Hands(settings, look=lambda _: Unreadable("PermissionError"))
+    assert results(hands, program.order(action)) == ["Failed"]
     assert program.lives
 
 

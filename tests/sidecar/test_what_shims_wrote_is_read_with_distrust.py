@@ -55,7 +55,7 @@ def test_what_the_shim_writes_is_read(container: Path, run: RunFolder) -> None:
 def test_only_the_wanted_processes_are_opened(container: Path, run: RunFolder) -> None:
     (container / "4711-123456.json").write_bytes(content())
     (container / "4712-1.json").write_text("not opened, so not ignored")
-    assert [state.pid for state in run.states({(4711, 123456)})] == [4711]
+    assert [state.pid for state in run.of({(4711, 123456)}).states] == [4711]
     assert run.ignored == 0
 
 

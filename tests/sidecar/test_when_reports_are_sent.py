@@ -302,9 +302,9 @@ def test_where_leaving_out_claims_is_not_enough_the_smallest_processes_go_by_hal
 
 def told(report: Any) -> list[tuple[str | None, bool]]:
     """Of each process its framework, and whether that was left out."""
-    claims = [process["shim"] for process in report["processes"]]
+    claims = [process.get("shim") for process in report["processes"]]
     names = [claim["frameworks"][0]["name"] if claim else None for claim in claims]
-    return list(zip(names, [p["shimLeftOut"] for p in report["processes"]], strict=True))
+    return list(zip(names, [p.get("shimLeftOut", False) for p in report["processes"]], strict=True))
 
 
 def test_a_sender_that_is_behind_itself_begins_anew(sender: Sender) -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from gpumem_operator.reports.cards import Card, card_of
 from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
@@ -12,7 +13,7 @@ from gpumem_operator.reports.pictures import (
     Picture,
     ProcessReading,
 )
-from gpumem_operator.reports.reasons import NO_REPORT
+from gpumem_operator.reports.reasons import NO_REPORT, NOT_ATTRIBUTED
 from gpumem_operator.reports.unnamed import with_possible_owners
 from gpumem_operator.reports.uses import (
     LESS_THAN_A_CONTEXT,
@@ -43,7 +44,8 @@ class AgentView:
         self._picture = picture
         self._held = by_pod(self._pods, picture.processes)
         self._listed = {gpu.uuid for gpu in picture.gpus}
-        self._broken = unlisted(picture)
+        self._nobodys = {p.gpu for p in picture.processes if _may_be_anybodys(p)}
+        self._broken = unlisted(picture) | dict.fromkeys(self._nobodys, NOT_ATTRIBUTED)
         self._alone = _alone(self._pods, picture)
 
     def uses(self) -> dict[str, PodUse]:
@@ -56,7 +58,7 @@ class AgentView:
         attributed: defaultdict[str, int] = defaultdict(int)
         for use in uses:
             for row in use.rows:
-                attributed[card_by_uuid.get(row.gpu, row.gpu)] += row.amount.floor
+                attributed[card_by_uuid.get(row.gpu, row.gpu)] += row.measured
         return [
             card_of(node, gpu, attributed[gpu.uuid], self._picture.unknown or gpu.unknown)
             for gpu in self._picture.gpus
@@ -64,7 +66,12 @@ class AgentView:
         ]
 
     def _use(self, pod: MeasuredPod) -> PodUse:
-        rows = rows_of(self._held.get(pod.uid, {}))
+        rows = {
+            place: replace(row, amount=row.amount.partly(NOT_ATTRIBUTED))
+            if row.gpu in self._nobodys and row.amount.known
+            else row
+            for place, row in rows_of(self._held.get(pod.uid, {})).items()
+        }
         for container in pod.containers:
             given = self._given(pod, container.name)
             rows |= {
@@ -104,7 +111,7 @@ class AgentView:
         ):
             # Whatever is on a card that is its alone is its, managed memory included. The card and
             # its processes are read one after the other: what the list has is held as well.
-            return GpuUse(*place, Amount(max(used, row.amount.floor)), row.processes)
+            return GpuUse(*place, Amount(max(used, row.measured)), row.processes)
         return row
 
     def _on_any(self, container: GpuContainer, rows: Mapping[Place, GpuUse]) -> dict[Place, GpuUse]:
@@ -115,6 +122,11 @@ class AgentView:
             # It may have one of the cards whose processes can not be listed.
             return {place: GpuUse(*place, Amount(None, min(self._broken.values())))}
         return {} if seen else {place: GpuUse(*place, Amount(0))}
+
+
+def _may_be_anybodys(process: ProcessReading) -> bool:
+    """Whether it is there and the agent could not read whose it is."""
+    return process.pod_uid is None and process.amount.unknown == NOT_ATTRIBUTED
 
 
 def _may_be_on(given: Given, gpu: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from gpumem_operator.reports.reasons import REPORT_TOO_LARGE
+from gpumem_operator.reports.reasons import NOT_AVAILABLE, REPORT_TOO_LARGE
 from gpumem_operator.reports.report import Gpu, Process, Report, Shim
 
 SenderKind = Literal["NodeAgent", "Sidecar"]
@@ -122,7 +122,7 @@ def picture_of(report: Report, sender: Sender, now: float) -> Picture:
         sampled=sampled_at(report, now),
         unknown=REPORT_TOO_LARGE if report.processes_left_out else report.unknown,
         gpus=tuple(map(_gpu, report.gpus)),
-        processes=tuple(_best(processes).values()),
+        processes=tuple(_best(processes, report.unknown).values()),
         assignments={
             (given.pod_namespace, given.pod_name, given.container): Given(
                 frozenset(given.gpus), whole=given.unnamed == 0
@@ -150,8 +150,10 @@ def _gpu(gpu: Gpu) -> GpuReading:
     )
 
 
-def _best(processes: list[Process]) -> dict[tuple[int, str], ProcessReading]:
-    """One reading of each process on each GPU: NVML's before the shim's, known before unknown."""
+def _best(processes: list[Process], unknown: str | None) -> dict[tuple[int, str], ProcessReading]:
+    """One reading of each process on each GPU: NVML's before the shim's, known before unknown.
+
+    `unknown`: why the whole report is not known."""
     found: dict[tuple[int, str], ProcessReading] = {}
     for process in processes:
         reading = ProcessReading(
@@ -160,7 +162,7 @@ def _best(processes: list[Process]) -> dict[tuple[int, str], ProcessReading]:
             pod_uid=process.pod_uid,
             container=process.container,
             container_id=process.container_id,
-            amount=Amount(process.bytes, process.unknown),
+            amount=_amount(process, unknown),
             shim=process.source == "Shim",
             start_time=process.start_time,
             mps=process.mps,
@@ -175,6 +177,13 @@ def _best(processes: list[Process]) -> dict[tuple[int, str], ProcessReading]:
     return found
 
 
+def _amount(process: Process, unknown: str | None) -> Amount:
+    if process.source == "NVML":
+        return Amount(process.bytes, process.unknown)
+    # The workload's own word is no measurement.
+    return Amount(None, process.unknown or unknown or NOT_AVAILABLE, process.bytes or 0)
+
+
 def _rank(reading: ProcessReading) -> tuple[bool, bool, bool, int]:
     # A process without an amount makes its pod unknown, so a reading that names the pod goes first.
     # The last part makes the choice independent of the order in which a sender lists them.
@@ -183,5 +192,5 @@ def _rank(reading: ProcessReading) -> tuple[bool, bool, bool, int]:
         not known,
         not known and reading.pod_uid is None,
         reading.shim,
-        -(reading.amount.bytes or 0),
+        -reading.amount.floor,
     )

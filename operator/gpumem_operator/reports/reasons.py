@@ -14,6 +14,7 @@ NOT_ASKED: Final = "NotAsked"
 NO_PROCESS: Final = "NoProcess"
 ONLY_CLAIMED: Final = "OnlyClaimed"
 NOT_ATTRIBUTED: Final = "NotAttributed"
+NOT_AVAILABLE: Final = "NotAvailable"
 CACHE_SIZE_GIVEN: Final = "CacheSizeGiven"
 NO_REPORT: Final = "NoReport"
 """Nobody has reported yet, or not since the present leader began."""
@@ -76,7 +77,7 @@ REASONS: Final = {
         "its sidecar can not see its processes",
         "leave shareProcessNamespace unset, or use the node agent",
     ),
-    "NotAvailable": Reason("the driver lists the process and gives no amount for it"),
+    NOT_AVAILABLE: Reason("the driver lists the process and gives no amount for it"),
     NOT_ATTRIBUTED: Reason("a process that may be its own is in no container that could be named"),
     "DeviceLost": Reason(
         "the GPU has fallen off the bus", "the node needs a reboot or a reset of the GPU"

@@ -102,7 +102,8 @@ class Shim(Sent):
 
 
 class Process(Sent):
-    """One process on one GPU. Exactly one of `bytes` and `unknown` is set."""
+    """One process on one GPU. Exactly one of `bytes` and `unknown` is set; both for what a process
+    claims (source Shim) where nothing but its word is known."""
 
     pid: Annotated[int, Field(ge=1, le=2**31 - 1)]
     """In the sender's PID namespace."""
@@ -131,7 +132,9 @@ class Process(Sent):
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "Process":
-        if (self.bytes is None) == (self.unknown is None):
+        if self.bytes is None and self.unknown is None:
+            raise ValueError("one of bytes and unknown must be given")
+        if self.bytes is not None and self.unknown is not None and self.source == "NVML":
             raise ValueError("exactly one of bytes and unknown must be given")
         return self
 

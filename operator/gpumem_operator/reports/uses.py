@@ -30,6 +30,13 @@ class GpuUse:
     rest_is_unnamed: bool = False
     """What is not known of it is in the pod's row without a container's name."""
 
+    @property
+    def measured(self) -> int:
+        """Bytes that are held by more than the workload's own word."""
+        if self.amount.bytes is not None:
+            return self.amount.bytes
+        return add_bytes(one.amount.floor for one in self.processes if not one.shim)
+
 
 @dataclass(frozen=True)
 class PodUse:
