@@ -12,7 +12,7 @@ import pytest
 from devcluster.pki import Authority
 from gpumem_sidecar.channel import Channel
 from gpumem_sidecar.outbox import Outbox
-from gpumem_sidecar.picture import Picture
+from gpumem_sidecar.picture import Picture, Process
 from gpumem_sidecar.report import Acknowledgement
 from gpumem_sidecar.reporter import Reporter
 from gpumem_sidecar.trust import Trust
@@ -163,8 +163,8 @@ def test_a_report_out_of_order_is_followed_by_a_new_beginning(
 
 def test_a_report_that_is_too_large_comes_again_at_once(leader: Leader, sending: Sending) -> None:
     leader.replies = [Reply(413, {"error": "more than 262144 bytes"})]
-    sending.take(PICTURES[1])
-    assert leader.wait_for(2)[1].report["kind"] == "Full"
+    sending.take(Picture("580", processes=(Process(7, "GPU-0", bytes=1),)))
+    assert leader.wait_for(2)[1].report["processesLeftOut"] == 1
 
 
 BROKEN = {
