@@ -1,0 +1,129 @@
+"""Webhooks give room away by the charge that is stored: nobody writes it who may miss pods."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from controllers.recording import Leads, Recorder
+from controllers.stored import Raw, managed_pod, sealed, tenant
+from gpumem_operator.api.quantity import GIB
+from gpumem_operator.api.seal import Seal
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.options import Periods
+from gpumem_operator.controllers.queue import QueueWorker
+from gpumem_operator.controllers.statuses import StatusWorker
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.kube.errors import NotFound
+
+SEAL = Seal(b"k" * 32)
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+NAMESPACE = {"metadata": {"name": "team", "uid": "n", "resourceVersion": "1"}}
+
+
+def known(*pods: Raw, **status: Any) -> tuple[Cache, Recorder]:
+    cache = Cache(Values(), own_namespace="operator")
+    cache.seal = SEAL
+    raw = {**tenant(), "status": status}
+    cache.tenants.see(raw)
+    cache.namespaces.see(NAMESPACE)
+    for one in pods:
+        cache.pods.see(sealed(one, SEAL))
+    return cache, Server(cache, raw)
+
+
+class Server(Recorder):
+    """Knows one tenant and its namespace, and those pods that a test gives it."""
+
+    def __init__(self, cache: Cache, raw: Raw) -> None:
+        super().__init__(cache.tenants, raw)
+        self.pods: dict[str, Raw] = {}
+        self.asked: list[str] = []
+
+    async def get(self, path: str, **_: Any) -> Raw:
+        self.asked.append(path)
+        name = path.rpartition("/")[2]
+        if path.endswith("/namespaces/team"):
+            return NAMESPACE
+        if name not in self.pods:
+            raise NotFound(f"GET {path}", "404", 404)
+        return self.pods[name]
+
+
+def a_pod(name: str = "train") -> Raw:
+    return managed_pod(name, policy="training", limit_bytes=8 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("stored", "own", "stores"),
+    [
+        pytest.param(7, 7, True, id="its own epoch"),
+        pytest.param(8, 7, False, id="another one leads"),
+        pytest.param(6, 7, False, id="not raised yet"),
+        pytest.param(7, None, False, id="pods not listed yet"),
+        pytest.param(None, None, False, id="nobody has ever led"),
+    ],
+)
+async def test_conditions_are_told_by_any_leader_and_charges_by_one_that_counted(
+    stored: int | None, own: int | None, *, stores: bool
+) -> None:
+    status = {} if stored is None else {"epoch": stored}
+    cache, api = known(a_pod(), **status)
+    worker = StatusWorker(
+        cache,
+        Writer(api, Leads()),
+        values=Values(),
+        epoch=lambda: own,
+        periods=Periods(),
+        now=lambda: NOW,
+    )
+    await worker.reconcile(["team"])
+    written = api.statuses[-1]
+    assert written["conditions"]
+    assert ({"chargedBytes", "observedGeneration"} <= written.keys()) is stores
+
+
+def reserving(cache: Cache, api: Recorder, clock: list[float]) -> QueueWorker:
+    return QueueWorker(
+        cache,
+        Writer(api, Leads()),
+        values=Values(),
+        periods=Periods(),
+        now=lambda: NOW,
+        monotonic=lambda: clock[0],
+    )
+
+
+def row(uid: str, name: str) -> Raw:
+    return {"podUID": uid, "namespace": "team", "name": name, "bytes": 8 * GIB}
+
+
+async def test_charge_and_reservation_change_in_one_write() -> None:
+    uid = a_pod()["metadata"]["uid"]
+    cache, api = known(a_pod(), epoch=0, chargedBytes=0, reservations=[row(uid, "train")])
+    await reserving(cache, api, [0.0]).turn()
+    [written] = api.statuses
+    assert (written["chargedBytes"], written["reservations"]) == (8 * GIB, [])
+
+
+async def test_a_reservation_lapses_after_a_minute_and_only_where_there_is_no_such_pod() -> None:
+    rows = [row("lost", "lost"), row("uid-of-team-late", "late")]
+    cache, api = known(epoch=0, chargedBytes=0, reservations=rows)
+    assert isinstance(api, Server)
+    api.pods["late"] = sealed(a_pod("late"), SEAL)
+    clock = [0.0]
+    worker = reserving(cache, api, clock)
+    await worker.turn()
+    clock[0] = 59.0
+    await worker.turn()
+    assert api.asked == []
+    clock[0] = 60.0
+    await worker.turn()
+    assert [one["podUID"] for one in api.statuses[-1]["reservations"]] == ["uid-of-team-late"]
+    # What was read by name is known from now on, and charged in the next turn.
+    await worker.turn()
+    assert api.statuses[-1]["reservations"] == []
+    assert api.statuses[-1]["chargedBytes"] == 8 * GIB
