@@ -95,8 +95,8 @@ def _closing(place: Place, *, kubectl: Path, helm: Path) -> str:
 
 
 _OWN_POD = (
-    "A pod of your own that holds memory (6Gi; its annotation says how much). Each of live-node",
-    "and old-node has room for four such pods:",
+    "A pod of your own that holds memory (6Gi; its annotation says how much). On live-node there",
+    "is room for five such pods:",
     "  kubectl create -f examples/demo/own-pod.yaml",
     "  kubectl gpumem why pod/mine -n research",
 )

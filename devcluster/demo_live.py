@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devcluster.demo_stage import Stage, conclude, explain
+from devcluster.demo_stage import Stage, explain
 
 LIVE = "examples/demo/5-live.yaml"
 
@@ -63,7 +63,6 @@ def over_the_limit(stage: Stage) -> None:
     stage.gpumem("tenants")
     explain("One of them in detail, with the condition that names the pod:")
     stage.gpumem("tenants", "research")
-    conclude("This release tells of it; it does not yet act on a pod that is over its limit.")
 
 
 def _namespace(pod: str) -> str:

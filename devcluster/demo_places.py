@@ -36,6 +36,8 @@ LIVE_NODES = {"live-node": "580.159.03", "old-node": "550.54.14"}
 """Drivers by the nodes that have them. The older one hides from a pod what its processes hold."""
 SHARED_BY = 4
 """Containers for each card, as a device plugin with time-slicing would hand it out."""
+LIVE_SHARED_BY = 8
+"""The same, of the nodes on which pods hold memory."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,11 @@ def control_plane(folder: Path) -> Iterator[Place]:
         )
 
 
-def simulated_node(cluster: Cluster, name: str, *, cards: int) -> SimulatedGpuNode:
+def simulated_node(
+    cluster: Cluster, name: str, *, cards: int, shared_by: int = SHARED_BY
+) -> SimulatedGpuNode:
     return SimulatedGpuNode(
-        cluster, name, cards=cards, mib_per_card=MIB_PER_CARD, replicas=SHARED_BY
+        cluster, name, cards=cards, mib_per_card=MIB_PER_CARD, replicas=shared_by
     )
 
 
@@ -98,7 +102,7 @@ def _live_nodes(cluster: Cluster, folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         drivers = {}
         for name, version in LIVE_NODES.items():
-            stack.enter_context(simulated_node(cluster, name, cards=1))
+            stack.enter_context(simulated_node(cluster, name, cards=1, shared_by=LIVE_SHARED_BY))
             cluster.kubectl("taint", "node", name, "simulation=live:NoSchedule")
             cluster.kubectl("label", "node", name, f"simulation={name}")
             card = numbered_device(0, total_mib=MIB_PER_CARD)

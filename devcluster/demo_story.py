@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from devcluster.demo_answers import over_the_limit_is_answered, replicas_follow
 from devcluster.demo_live import over_the_limit, who_holds_what
 from devcluster.demo_stage import Stage, bold, conclude, explain
 
@@ -152,6 +153,8 @@ _STEPS = (
 _STEPS_OF_SIMULATED_PODS = (
     ("Who holds what", who_holds_what),
     ("A program that takes more than its limit", over_the_limit),
+    ("What is done about it", over_the_limit_is_answered),
+    ("Replicas that follow GPU memory", replicas_follow),
 )
 _STEPS_OF_REAL_PODS = (("What is measured", _measured),)
 _LAST_STEP = ("From files", _offline)

@@ -1,8 +1,9 @@
 """Runs what pods of simulated nodes hold, and says of them what a kubelet would.
 
 A pod with the annotation `simulation/holds: 6Gi` gets a simulated program that holds so much of its
-node's card, and its own sidecar; when the annotation changes, so does what the program holds. Pods
-without it are left as they are: scheduled, and pending.
+node's card, and its own sidecar; when the annotation changes, so does what the program holds. Where
+the pod is deleted or evicted, both end at once, and it goes. Pods without the annotation are left
+as they are: scheduled, and pending.
 """
 
 from __future__ import annotations
@@ -86,10 +87,10 @@ class SimulatedKubelet:
     def _see(self, change: str, pod: Mapping[str, Any]) -> None:
         metadata = pod["metadata"]
         uid, driver = metadata["uid"], self._drivers.get(pod["spec"].get("nodeName", ""))
-        if change == "DELETED":
+        if change == "DELETED" or "deletionTimestamp" in metadata:
             self._held.pop(uid, None)
             if uid in self._pods:
-                self._pods.pop(uid).end()
+                self._end(pod, gone=change == "DELETED")
             return
         mib = _mib(metadata.get("annotations", {}).get(HOLDS, ""))
         if driver is None or mib is None or self._held.get(uid) == mib or not _has_sidecar(pod):
@@ -99,6 +100,15 @@ class SimulatedKubelet:
             self._pods[uid].hold(mib)
         else:
             self._start(pod, mib, driver)
+
+    def _end(self, pod: Mapping[str, Any], *, gone: bool) -> None:
+        metadata = pod["metadata"]
+        self._pods.pop(metadata["uid"]).end()
+        if not gone:
+            # What a kubelet says once all containers have ended.
+            name, where = metadata["name"], ("-n", metadata["namespace"])
+            at_once = ("--force", "--grace-period=0", "--wait=false")
+            self._cluster.kubectl("delete", "pod", name, *where, *at_once, check=False)
 
     def _start(self, pod: Mapping[str, Any], mib: int, driver: Path) -> None:
         metadata = pod["metadata"]

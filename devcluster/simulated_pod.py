@@ -22,7 +22,8 @@ from devcluster.simulated_training import Training
 SIDECAR_SOURCES = Path(__file__).parent.parent / "sidecar"
 SIDECAR = "gpumem-sidecar"
 PROGRAM = "simulation/program"
-"""`torch`: one whose allocator the shim caps. Without it: one that no shim knows."""
+"""`torch`: one whose allocator the shim caps; `torch-uncapped`: one of whose limit the shim is not
+told. Without it: one that no shim knows."""
 END_SECONDS = 5.0
 
 
@@ -35,9 +36,10 @@ class SimulatedPod:
         self._folder = folder
         (folder / "run").mkdir()
         container = pod["spec"]["containers"][0]
-        if pod["metadata"].get("annotations", {}).get(PROGRAM) == "torch":
+        kind = pod["metadata"].get("annotations", {}).get(PROGRAM)
+        if kind in ("torch", "torch-uncapped"):
             self._program: Training | Allocation = Training(
-                container, mib, driver=driver, folder=folder
+                container, mib, driver=driver, folder=folder, capped=kind == "torch"
             )
             inner = child_of(self._program.pid)
         else:

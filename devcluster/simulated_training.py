@@ -44,7 +44,13 @@ class Training:
     """Runs from construction to `kill`, as the first process of a PID namespace of its own."""
 
     def __init__(
-        self, container: Mapping[str, Any], mib: int, *, driver: Path, folder: Path
+        self,
+        container: Mapping[str, Any],
+        mib: int,
+        *,
+        driver: Path,
+        folder: Path,
+        capped: bool = True,
     ) -> None:
         """`container` is of the stored pod; in `folder` are its volumes `run` and `shim`."""
         shim = folder / "shim"
@@ -56,6 +62,8 @@ class Training:
             capture_output=True,
         )
         given = {one["name"]: one["value"] for one in container.get("env") or () if "value" in one}
+        if not capped:
+            del given["GPUMEM_LIMIT_BYTES"]
         base = environment(driver)
         here = {
             "PYTHONPATH": f"{shim}:{FRAMEWORKS}",
