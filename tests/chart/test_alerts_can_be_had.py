@@ -27,3 +27,46 @@ def test_each_alert_is_about_series_that_the_leader_has() -> None:
         assert all(f'"{one}"' in known for one in series - parts), series
         assert "Next step" in alert["annotations"]["description"]
         assert "{{ $labels" in alert["annotations"]["summary"]
+
+
+def test_each_alert_can_be_loaded_by_prometheus() -> None:
+    """What its own tool would say first; the tool is not here."""
+    [rule] = of_kind(render(ASKED), "PrometheusRule")
+    for group in rule["spec"]["groups"]:
+        for alert in group["rules"]:
+            assert set(alert) == {"alert", "expr", "for", "labels", "annotations"}
+            assert re.fullmatch(r"[A-Za-z_]\w*", alert["alert"])
+            assert re.fullmatch(r"\d+[smhd]", alert["for"])
+            assert are_balanced(alert["expr"])
+            for text in alert["annotations"].values():
+                inside = re.findall(r"{{(.*?)}}", text)
+                assert len(inside) == text.count("{{") == text.count("}}")
+                assert all(TEMPLATE.fullmatch(one.strip()) for one in inside), text
+
+
+def test_alerts_name_labels_that_their_series_have() -> None:
+    [rule] = of_kind(render(ASKED), "PrometheusRule")
+    for alert in rule["spec"]["groups"][0]["rules"]:
+        series = re.match(r"\w+", alert["expr"])
+        assert series is not None
+        text = "".join(alert["annotations"].values())
+        matched = re.findall(r"on \(([^)]*)\)", alert["expr"])
+        named = {*re.findall(r"\$labels\.(\w+)", text), *", ".join(matched).split(", ")} - {""}
+        assert named <= LABELS[series[0]], alert["alert"]
+
+
+TEMPLATE = re.compile(r"\$labels\.\w+|\$value \| (humanize1024|humanizeDuration)")
+LABELS = {
+    "gpumem_seconds_to_limit": set(growth._LABELS),
+    "gpumem_used_bytes": {*usage._POD, "gpu"},
+    "gpumem_gpu_free_bytes": set(usage._CARD),
+}
+
+
+def are_balanced(expression: str) -> bool:
+    depth = 0
+    for character in expression:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0

@@ -126,6 +126,8 @@ def test_a_pod_over_its_limit_gives_back_and_is_then_evicted(cast: Cast) -> None
     cast.until(lambda: set(events(cast, "train")) >= {"OverLimit", "Reclaiming", "Evicted"})
     line = cast.get("gpumemorypolicy", POLICY)["status"]["recentActions"][0]
     assert (line["limitBytes"], line["usedBytes"]) == (8 * GIB, 9 * GIB)
+    counted = {"namespace": cast.namespace, "policy": POLICY, "action": "Evict", "result": "Done"}
+    assert cast.series("gpumem_enforcement_actions_total", **counted) == [1]
 
 
 def test_memory_that_was_given_back_ends_it(cast: Cast) -> None:
@@ -156,6 +158,8 @@ def test_a_disruption_budget_holds_an_eviction_back(cast: Cast) -> None:
     with Sidecar(cast, "train", holds=9).running():
         cast.until(lambda: ("train", "Evict", "BlockedByPDB") in actions(cast))
         cast.until(lambda: "BlockedByPDB" in events(cast, "train"))
+        labels = {"namespace": cast.namespace, "policy": POLICY, "reason": "BlockedByPDB"}
+        cast.until(lambda: cast.series("gpumem_pods_over_limit", **labels) == [1])
         assert not is_ending(cast, "train")
         cast.kubectl("delete", "poddisruptionbudget", "keep")
         cast.until(lambda: is_ending(cast, "train"))

@@ -91,8 +91,12 @@ def test_a_policy_without_targets_tells_nothing_of_scaling_any_more(fleet: Fleet
     found.load_gib = 16
     found.deploy(2)
     found.runs_until(lambda: found.told().get("reason") == "OnTarget")
+    labels = {"namespace": found.namespace, "policy": "training", "kind": "Deployment"}
+    found.until(lambda: found.series("gpumem_scaling_replicas", **labels) == [2])
+    assert found.series("gpumem_scaling_reason", **labels, reason="OnTarget") == [1]
     found.kubectl("patch", "gmp", "training", "--type=merge", "-p", '{"spec": {"scaling": []}}')
     found.until(lambda: not found.told())
+    found.until(lambda: not found.series("gpumem_scaling_replicas", **labels))
     assert found.active() == ("", "")
 
 

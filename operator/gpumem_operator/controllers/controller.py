@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
@@ -39,6 +39,7 @@ from gpumem_operator.intake.server import Exchange
 from gpumem_operator.kube.api import Api, connect
 from gpumem_operator.kube.lease import Leadership
 from gpumem_operator.metrics.controller import LEADER
+from gpumem_operator.metrics.scaling import ScalingCollector
 from gpumem_operator.metrics.server import serve
 from gpumem_operator.metrics.usage import UsageCollector, showing
 from gpumem_operator.reports.pictures import Sender
@@ -181,7 +182,8 @@ class Controller:
 
         LEADER.set(1)
         try:
-            with showing(UsageCollector(board.snapshot)):
+            scaling = ScalingCollector(lambda: _statuses(self.cache))
+            with showing(UsageCollector(board.snapshot)), showing(scaling):
                 await self._run_workers(
                     writer,
                     LabelWorker(self.cache, writer, values=values, periods=periods),
@@ -262,6 +264,12 @@ class Controller:
                 await asyncio.wait({task})
         for task in ended:
             task.result()
+
+
+def _statuses(cache: Cache) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Of all policies, by namespace and name."""
+    for (namespace, name), row in cache.policies.rows():
+        yield namespace, name, row.value.status
 
 
 def _exchange(orders: OrderBook, heard: Callable[[Sender], None]) -> Exchange:

@@ -15,7 +15,12 @@ from gpumem_operator.controllers.about import about_pod
 from gpumem_operator.controllers.alarms import Alarms
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.growing import GrowingPods
-from gpumem_operator.controllers.overuse import Gathering, Suspect, raw_condition
+from gpumem_operator.controllers.overuse import (
+    Gathering,
+    Suspect,
+    raw_condition,
+    stored_condition,
+)
 from gpumem_operator.controllers.recent_actions import RecentActions
 from gpumem_operator.controllers.removal import remove
 from gpumem_operator.controllers.table import Key
@@ -30,7 +35,8 @@ from gpumem_operator.enforcement.sentences import now_holds
 from gpumem_operator.enforcement.steps import Orders, Removal
 from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import PODS
-from gpumem_operator.metrics import growth as series
+from gpumem_operator.metrics import growth
+from gpumem_operator.metrics.enforcement import EnforcementSeries
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.snapshot import Snapshot
 from gpumem_operator.reports.uses import PodUse
@@ -70,6 +76,7 @@ class EnforcementWorker:
         self._alarms = Alarms(writer, now)
         self._growing = GrowingPods(self._alarms)
         self._recent = RecentActions(cache, writer)
+        self._series = EnforcementSeries()
         self._tried: dict[str, Tried] = {}
         self._watched: dict[str, _Watched] = {}
         """By uid."""
@@ -100,7 +107,8 @@ class EnforcementWorker:
                 with attempt("enforcement", "one look"):
                     await self.reconcile()
         finally:
-            series.show(())
+            growth.show(())
+            self._series.end()
 
     def _rest(self) -> float:
         """Seconds until the next look, where there is anything to look at."""
@@ -138,6 +146,7 @@ class EnforcementWorker:
                 over[pod.namespace, suspect.decider.policy_name].add(pod.name)
         await self._recent.write(over, self._now())
         if snapshot is not None:
+            self._show(suspects)
             await self._growing.look(suspects)
 
     def _ordered(self, suspects: Iterable[Suspect]) -> list[Suspect]:
@@ -162,7 +171,7 @@ class EnforcementWorker:
         if decision.condition is not None and not await self._store(suspect, decision.condition):
             return
         for record in decision.records:
-            self._recent.add(suspect, record, now)
+            self._note(suspect, record)
         deed = decision.deed
         self._orders.give(uid, deed if isinstance(deed, Orders) else None)
         if isinstance(deed, Removal):
@@ -209,9 +218,42 @@ class EnforcementWorker:
                 worst.limit_bytes if worst else None,
                 worst.used.bytes if worst else None,
             )
-            self._recent.add(suspect, record, self._now())
+            self._note(suspect, record)
             word = {"Done": "Evicted" if removal.action == "Evict" else "Deleted"}
             await self._warn(suspect, word.get(outcome.result, outcome.result), record.message)
+
+    def _note(self, suspect: Suspect, record: Record) -> None:
+        self._recent.add(suspect, record, self._now())
+        self._series.count(
+            suspect.entry.measured.namespace,
+            suspect.decider.policy_name or "",
+            action=record.action,
+            result=record.result,
+        )
+
+    def _show(self, suspects: Iterable[Suspect]) -> None:
+        """How many pods are over their limits, and what is done about them."""
+        self._series.keep(
+            {key[1] for key, _ in self._cache.namespaces.rows()},
+            {key for key, _ in self._cache.policies.rows()},
+        )
+        self._series.show(
+            (
+                suspect.entry.measured.namespace,
+                suspect.decider.policy_name or "",
+                self._stage(suspect),
+            )
+            for suspect in suspects
+            if suspect.facts.uid in self._watched
+        )
+
+    def _stage(self, suspect: Suspect) -> str:
+        """The reason of its condition, or what keeps it from being evicted."""
+        tried = self._tried.get(suspect.facts.uid)
+        if tried is not None and tried.result != "Done":
+            return tried.result
+        stored = stored_condition(self._board.entry(suspect.facts.uid) or suspect.entry)
+        return stored.reason if stored else ""
 
     async def _tell(self, suspect: Suspect, decision: Decision) -> None:
         if decision.event and decision.condition is not None:
