@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 import aiohttp
@@ -11,10 +13,12 @@ import pytest
 
 from controllers.recording import Leads
 from controllers.stored import Raw, managed_pod, policy, sealed, tenant
+from gpumem_operator.api.scaling import EngineSignal, ScalingTarget
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.engine_signals import EngineSignals
+from gpumem_operator.controllers.entries import PodEntry
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.scaling import ScalingWorker
 from gpumem_operator.controllers.usage import UsageBoard
@@ -101,6 +105,19 @@ def scaling_policy(entries: list[Raw]) -> Raw:
     return policy(scaling=entries, selector={})
 
 
+class Engines(EngineSignals):
+    """All tell the same number."""
+
+    def __init__(self, session: aiohttp.ClientSession, number: str) -> None:
+        super().__init__(session)
+        self._number = Fraction(number)
+
+    async def of_pods(
+        self, entries: Iterable[PodEntry], _: EngineSignal
+    ) -> dict[str, Fraction | str]:
+        return {entry.measured.uid: self._number for entry in entries}
+
+
 class Stage:
     """A worker with a cluster around it, and pods that hold what is said."""
 
@@ -135,12 +152,15 @@ class Stage:
         uid = raw["metadata"]["uid"]
         self.board.store.take(Sender("Sidecar", uid), report(process(gib * GIB, pod=uid)), 100.0)
 
-    async def look(self, *, after: float = 10.0) -> list[tuple[str, Any]]:
-        """What one look did."""
+    async def look(
+        self, *, after: float = 10.0, signal: str | None = None
+    ) -> list[tuple[str, Any]]:
+        """What one look did; `signal` is what every engine tells."""
         self.now += timedelta(seconds=after)
         self.cluster.done.clear()
         async with aiohttp.ClientSession() as session:
-            gatherer = Gatherer(self.cache, self._writer(), EngineSignals(session))
+            signals = EngineSignals(session) if signal is None else Engines(session, signal)
+            gatherer = Gatherer(self.cache, self._writer(), signals)
             await self.worker.look(gatherer)
         return list(self.cluster.done)
 
@@ -162,6 +182,18 @@ async def test_nothing_is_written_where_nothing_changes() -> None:
     assert [what for what, _ in await stage.look()] == ["status"]
     assert await stage.look() == []
     assert await stage.look(after=1000) == []
+
+
+async def test_a_number_of_engines_that_moves_is_written_once_a_minute() -> None:
+    stage = Stage(serve=[8, 8])
+    signal = {"metricName": "tgi_queue_size", "port": 80, "targetValue": "1"}
+    targets = [ScalingTarget.model_validate(entry(metric="EngineSignal", engineSignal=signal))]
+    stage.cluster.store_status(targets, 2, {})
+    assert [what for what, _ in await stage.look(signal="0.98")] == ["status"]
+    assert [await stage.look(signal=f"0.9{number}") for number in range(1, 6)] == [[]] * 5
+    assert [what for what, _ in await stage.look(signal="0.96")] == ["status"]
+    assert "0.96" in stage.told()[0]["message"]
+    assert ("scale", 4) in await stage.look(signal="2"), "what follows does not wait"
 
 
 async def test_a_status_that_others_write_is_tried_again_from_what_they_wrote() -> None:

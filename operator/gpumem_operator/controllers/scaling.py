@@ -42,6 +42,9 @@ _TRIES: Final = 5
 """Of a status that others write as well."""
 _REFUSED: Final = timedelta(minutes=5)
 """So long nothing is tried where the API server refused a change of replicas."""
+_NUMBERS_STAND: Final = timedelta(minutes=1)
+"""So long a number of an engine stands in a status where nothing else changes: it moves with every
+look, and each write wakes whoever watches policies."""
 Place = tuple[Key, str]
 """A policy and one of its targets."""
 
@@ -74,6 +77,8 @@ class ScalingWorker:
         self._now = now
         self._alarms = Alarms(writer, now)
         self._refused: dict[Place, tuple[datetime, Hold]] = {}
+        self._told: dict[Key, datetime] = {}
+        """When the status of a policy was written."""
 
     async def run(self) -> None:
         async with asking() as signals:
@@ -90,6 +95,8 @@ class ScalingWorker:
             for _, row in self._cache.policies.rows()
             if _wants_scaling(row.value.record) or _tells_of_scaling(row.value.status)
         ]
+        keys = {_key(entry.record) for entry in entries}
+        self._told = {key: at for key, at in self._told.items() if key in keys}
         if not entries:
             return
         snapshot = self._snapshot()
@@ -153,7 +160,13 @@ class ScalingWorker:
         """Write `status.scaling` and the condition where they differ. Raises Conflict."""
         record, status = row.value.record, row.value.status
         stored = status.get("scaling") or []
-        entries = settled_entries([one.entry for one in outcomes], stored)
+        key = _key(record)
+        told_at = self._told.get(key)
+        entries = settled_entries(
+            [one.entry for one in outcomes],
+            stored,
+            numbers_are_old=told_at is None or self._now() - told_at >= _NUMBERS_STAND,
+        )
         finding = scaling_active(entries) if entries else None
         conditions = self._conditions(record, status, finding)
         if entries == stored and conditions == (status.get("conditions") or []):
@@ -161,6 +174,7 @@ class ScalingWorker:
         path = POLICIES.path(record.name, namespace=record.namespace, subresource="status")
         told = {"scaling": entries, "conditions": conditions}
         await self._writer.store_status(path, row.version, told)
+        self._told[key] = self._now()
         if finding is not None:
             await self._warn(record, condition(status, SCALING_ACTIVE), finding)
 

@@ -39,19 +39,30 @@ def scaling_active(entries: Sequence[Mapping[str, Any]]) -> Finding:
 
 
 def settled_entries(
-    entries: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]]
+    entries: Sequence[Mapping[str, Any]],
+    stored: Sequence[Mapping[str, Any]],
+    *,
+    numbers_are_old: bool = True,
 ) -> list[Mapping[str, Any]]:
-    """The entries to store: a stored one stands while only its numbers moved, by one percent."""
+    """The entries to store. Where only numbers moved, a stored one stands: a percentage until it
+    moved by more than one, the metric of an engine until the stored number is old."""
     before = {_title(entry): entry for entry in stored if entry.get("targetRef")}
-    return [_settled(entry, before.get(_title(entry), {})) for entry in entries]
+    return [
+        _settled(entry, before.get(_title(entry), {}), numbers_are_old=numbers_are_old)
+        for entry in entries
+    ]
 
 
-def _settled(entry: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
+def _settled(
+    entry: Mapping[str, Any], stored: Mapping[str, Any], *, numbers_are_old: bool
+) -> Mapping[str, Any]:
     moving = ("message", "currentPercent")
     same = {key: value for key, value in entry.items() if key not in moving}
     if same != {key: value for key, value in stored.items() if key not in moving}:
         return entry
     now, then = entry.get("currentPercent"), stored.get("currentPercent")
+    if now is None and then is None:
+        return entry if numbers_are_old else stored
     if now is None or then is None:
         return entry
     return stored if abs(now - then) <= 1 else entry

@@ -63,3 +63,12 @@ def test_an_observing_policy_announces_no_change() -> None:
     assert told.message.startswith("Not done, because spec.mode is Observe: From 2 to 3 replicas.")
     steady = decision(pods(80, 80))
     assert steady.only_told() == steady
+
+
+def test_the_number_of_an_engine_stands_until_it_is_old_or_something_follows() -> None:
+    stored = entry(reasons.ON_TARGET, message="tell tgi_queue_size 0.41")
+    moved = entry(reasons.ON_TARGET, message="tell tgi_queue_size 0.43")
+    held = entry(reasons.AT_MAXIMUM, message="tell tgi_queue_size 0.95")
+    assert settled_entries([moved], [stored], numbers_are_old=False) == [stored]
+    assert settled_entries([moved], [stored], numbers_are_old=True) == [moved]
+    assert settled_entries([held], [stored], numbers_are_old=False) == [held]
