@@ -232,15 +232,6 @@ def test_a_process_without_a_shim_is_its_container_s_by_the_id(sender: Sender) -
         assert sender.outbox.urgent is urgent, limit
 
 
-def test_what_a_process_claims_beside_a_reason_makes_nothing_urgent(sender: Sender) -> None:
-    sender.message(after=30)
-    sender.accepted(limits=(Limit(POD, "main", 8 * GIB),))
-    [measured] = picture().processes
-    claimed = measured._replace(unknown="DriverHidesMemory", source="Shim")
-    sender.outbox.take(picture()._replace(processes=(claimed,)), sender.now)
-    assert not sender.outbox.urgent
-
-
 def test_an_order_is_urgent_until_it_was_acknowledged(sender: Sender) -> None:
     sender.message(after=HEARTBEAT_SECONDS)
     sender.accepted(orders=(Order("a-1", "Reclaim"),))
