@@ -16,6 +16,7 @@ from gpumem_operator.intake.senders import Accounts
 from gpumem_operator.intake.server import REPORTS_PATH, Documents, Intake
 from gpumem_operator.kube.api import Object
 from gpumem_operator.kube.errors import ApiError
+from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.store import Store
 from report_builders import Raw, gpu, process, raw_report
 
@@ -26,8 +27,21 @@ TENANT = "system:serviceaccount:team:default"
 
 def token(pod: str, *, user: str = TENANT, node: str = "gpu-1") -> str:
     """Looks like one of ours; the reviewer of the tests reads from it what it is bound to."""
-    claims = {"aud": ["gpumemory.dev"], "pod": pod, "user": user, "node": node}
-    return f"h.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.s"
+    return raw_token({"pod": pod, "user": user, "node": node})
+
+
+def raw_token(claims: Raw) -> str:
+    """With our audience, and whatever else it shall claim."""
+    body = json.dumps({"aud": ["gpumemory.dev"], **claims}).encode()
+    return f"h.{base64.urlsafe_b64encode(body).decode().rstrip('=')}.s"
+
+
+def bound_token(pod: str, *, user: str = TENANT, node: str = "gpu-1", number: int = 1) -> str:
+    """With the claims of one that the API server made, the next one of its sender each time."""
+    bound = {"pod": {"name": "train", "uid": pod}, "node": {"name": node, "uid": "node-uid"}}
+    return raw_token(
+        {"pod": pod, "user": user, "node": node, "sub": user, "kubernetes.io": bound, "jti": number}
+    )
 
 
 class Reviewer:
@@ -67,6 +81,8 @@ async def serving(
     measured: str = "",
     *,
     lapsed: Callable[[], str | None] = lambda: None,
+    expected: Callable[[Sender], bool] = lambda _: False,
+    refused: Callable[[Sender], str | None] = lambda _: None,
 ) -> AsyncIterator[tuple[TestClient[Any, Any], Store]]:
     store, clock = Store(), clock or Clock()
     intake = Intake(
@@ -76,6 +92,8 @@ async def serving(
         limits=lambda _: [],
         orders=lambda _, __: [],
         measured=lambda sender: measured in ("", sender.id),
+        expected=expected,
+        refused=refused,
         documents=Documents(usage=lambda _, __: {}, tenants=lambda _: {}),
         lapsed=lapsed,
         monotonic=clock,

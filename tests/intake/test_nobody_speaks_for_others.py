@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from intake.senders import Cast
+from gpumem_operator import names
+from intake.senders import POLICY, Cast, Reply
 from report_builders import GIB, Raw, process, raw_report
 
 pytestmark = pytest.mark.cluster
@@ -70,6 +72,46 @@ def test_a_token_that_is_not_a_pods_for_us_is_refused(
     assert cast.send(token(cast), raw_report()).status == status
 
 
+def test_a_pod_without_our_sidecar_reports_nothing(cast: Cast) -> None:
+    """In mode NodeAgent nothing of ours is in the pod: what has its token is its own program."""
+    cast.kubectl(
+        "patch", "gmp", POLICY, "--type=merge", "-p", '{"spec":{"monitoring":{"mode":"NodeAgent"}}}'
+    )
+    cast.until(lambda: not _has_sidecar(cast, "by-agent"))
+    uid = cast.get("pod", "by-agent")["metadata"]["uid"]
+    token, told = cast.token("by-agent"), raw_report(process(GIB, pid=1, pod=uid))
+    reply = cast.until(lambda: _refused(cast, token, told))
+    assert reply.body["error"] == "the pod has no sidecar of the operator, so nothing in it reports"
+    reason = {"namespace": cast.namespace, "pod": "by-agent", "reason": "NoAgentOnNode"}
+    cast.until(lambda: cast.series("gpumem_unknown", **reason) == [1])
+    assert used(cast, "by-agent") == []
+
+
+def _has_sidecar(cast: Cast, name: str) -> bool:
+    """Of a pod that is made anew: the webhook may know the policy as it was, for a moment."""
+    cast.kubectl("delete", "pod", name, "--ignore-not-found", "--force", "--grace-period=0")
+    cast.pod(name)
+    containers = cast.get("pod", name)["spec"].get("initContainers") or ()
+    return any(one["name"] == names.SIDECAR_CONTAINER for one in containers)
+
+
+def _refused(cast: Cast, token: str, told: Raw) -> Reply | None:
+    """Until the leader has seen the pod, its reports are taken and not kept."""
+    reply = cast.send(token, told)
+    return reply if reply.status == 403 else None
+
+
+def test_a_pod_that_is_on_no_node_holds_nothing_by_its_own_word(cast: Cast) -> None:
+    uid = cast.pod("ghost", node="", runs=False)
+    assert cast.send(cast.token("ghost"), raw_report(process(GIB, pod=uid))).status == 200
+    shown = {"namespace": cast.namespace, "pod": "ghost"}
+    cast.until(lambda: cast.series("gpumem_used_bytes", **shown) == [0])
+    second = raw_report(process(GIB, pod=uid), sequence=2)
+    assert cast.send(cast.token("ghost"), second).status == 200
+    cast.until(lambda: cast.series("gpumem_limit_bytes", **shown) == [8 * GIB])
+    assert cast.series("gpumem_used_bytes", **shown) == [0]
+
+
 def test_what_comes_late_or_twice_is_refused(cast: Cast) -> None:
     uid = cast.pod("train")
     token = cast.token("train")
@@ -91,7 +133,15 @@ def test_what_comes_late_or_twice_is_refused(cast: Cast) -> None:
         pytest.param(b"", 400, "body: Invalid JSON", id="nothing"),
         pytest.param(b"{" * 100_000, 413, "100000 objects are more than 4096", id="deep"),
         pytest.param(b"[" * 100_000, 400, "body: Invalid JSON", id="deep lists"),
-        pytest.param(raw_report() | {"extra": 1}, 400, "extra: Extra inputs", id="unknown field"),
+        pytest.param(
+            b'{"schemaVersion": 2, "schemaVersion": 1}', 400, "Field required", id="fields missing"
+        ),
+        pytest.param(
+            b'{"sequence": 2,' + json.dumps(raw_report()).encode()[1:],
+            400,
+            "a key twice",
+            id="a key twice",
+        ),
         pytest.param(raw_report() | {"sequence": "7"}, 400, "sequence: ", id="wrong type"),
         pytest.param(raw_report() | {"schemaVersion": 2}, 400, "schemaVersion: ", id="version"),
         pytest.param(

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpumem_operator.api.quantity import LARGEST_BYTES
 from gpumem_operator.reports.attribution import attribute
 from gpumem_operator.reports.document import usage_document
-from gpumem_operator.reports.pictures import Sender
+from gpumem_operator.reports.pictures import Amount, Sender
 from gpumem_operator.reports.report import Report
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
 from gpumem_operator.reports.store import Store
 from gpumem_operator.reports.tenant_view import TenantView
 from gpumem_operator.reports.tenants_document import tenants_document
-from report_builders import GPU, OTHER_GPU, Raw, gpu, measured, process, raw_report
+from report_builders import GIB, GPU, OTHER_GPU, Raw, gpu, measured, process, raw_report
 
 LARGE = st.sampled_from([0, 1, 2**62, LARGEST_BYTES])
 TENANT = TenantView("team", ("team",), 2**40, None, "Queue")
@@ -44,11 +45,26 @@ def claiming(draw: st.DrawFn) -> Raw:
     return one | {"startTime": 5, "shim": shim, "source": draw(st.sampled_from(["NVML", "Shim"]))}
 
 
-def test_three_processes_of_the_largest_amount_hold_the_largest_amount() -> None:
-    raw = raw_report(*(process(LARGEST_BYTES, pid=pid) for pid in (1, 2, 3)))
-    assert viewed(raw).use.total.bytes == LARGEST_BYTES
-    raw = raw_report(process(LARGEST_BYTES), process(1, gpu=OTHER_GPU))
-    assert viewed(raw).use.total.bytes == LARGEST_BYTES
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(raw_report(process(80 * GIB + 1)), id="on a card of 80 GiB"),
+        pytest.param(raw_report(process(2**40 + 1), gpus=[]), id="on a card of unknown size"),
+        pytest.param(
+            raw_report(process(2**41), gpus=[gpu(total=LARGEST_BYTES)]), id="on an invented card"
+        ),
+        pytest.param(
+            raw_report(*(process(2**39, pid=pid) for pid in (1, 2, 3)), gpus=[]), id="by several"
+        ),
+    ],
+)
+def test_what_no_gpu_has_is_not_held(raw: Raw) -> None:
+    """A number that a pod invents would stay in its tenant's byte-seconds for ever."""
+    assert viewed(raw).use.total == Amount(None, "NotAvailable")
+
+
+def test_a_card_may_be_full_to_the_last_byte() -> None:
+    assert viewed(raw_report(process(80 * GIB))).use.total.bytes == 80 * GIB
 
 
 @settings(max_examples=30)

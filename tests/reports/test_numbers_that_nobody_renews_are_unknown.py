@@ -14,7 +14,7 @@ from gpumem_operator.reports.uses import Usage
 from gpumem_sidecar.answer import Answer
 from gpumem_sidecar.outbox import Outbox
 from gpumem_sidecar.picture import Gpu, Picture, Process
-from report_builders import GIB, GPU, NODE, gpu, measured, process, report
+from report_builders import GIB, GPU, NODE, gpu, measured, process, raw_report, report
 
 POD = measured()
 SIDECAR, AGENT = Sender("Sidecar", POD.uid), Sender("NodeAgent", NODE)
@@ -57,6 +57,18 @@ def test_a_picture_that_is_too_old_already_is_taken_in_and_not_believed() -> Non
     store = Store()
     assert store.take(SIDECAR, report(process(GIB), age_milliseconds=90_001), 0.0)
     assert held(store, 0.0) == "SamplerStuck"
+
+
+def test_a_sender_that_tells_no_age_is_believed_to_have_looked_half_a_minute_ago() -> None:
+    """A sidecar of before that field lives as long as its pod does."""
+    older = raw_report(process(GIB))
+    del older["ageMilliseconds"]
+    store = Store()
+    assert store.take(SIDECAR, Report.model_validate(older), 100.0)
+    same = older | {"kind": "Unchanged", "sequence": 2}
+    assert store.take(SIDECAR, Report.model_validate(same), 130.0)
+    assert held(store, 190.0) == GIB
+    assert held(store, 190.1) == "SamplerStuck"
 
 
 def test_where_the_agents_look_is_too_old_the_sidecars_word_counts_and_the_card_is_unknown() -> (

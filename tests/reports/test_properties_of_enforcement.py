@@ -12,6 +12,7 @@ from enforcement_evidence import enforcer, framework, process, row, shim, use
 from gpumem_operator.reports.attribution import attribute
 from gpumem_operator.reports.enforcement import enforcers_of
 from gpumem_operator.reports.enforcer import strength, weakest
+from gpumem_operator.reports.gpu_names import PodNames
 from gpumem_operator.reports.pictures import ProcessReading, Sender, picture_of
 from gpumem_operator.reports.process_hold import hold_of
 from gpumem_operator.reports.reasons import REASONS
@@ -100,7 +101,8 @@ def test_what_is_held_is_measured_and_within_the_limit(processes: list[ProcessRe
 @given(st.floats(SILENT_AFTER_SECONDS + 1, 1e6))
 def test_stale_reports_are_no_evidence(age: float) -> None:
     pod = measured(sidecar=True)
-    told = picture_of(report(sent(GIB), agent=False), Sender("Sidecar", "pod-1"), 0.0)
+    sender = Sender("Sidecar", "pod-1")
+    told = picture_of(report(sent(GIB), agent=False), sender, 0.0, PodNames())
     pictures = {Sender("Sidecar", pod.uid): told}
     fresh = attribute([pod], pictures, SILENT_AFTER_SECONDS).pods[pod.uid]
     stale = attribute([pod], pictures, age).pods[pod.uid]

@@ -41,6 +41,15 @@ def test_a_new_start_begins_anew_and_the_old_one_is_over() -> None:
     assert used(store) == 2
 
 
+def test_a_start_is_over_however_many_have_followed_it_within_a_minute() -> None:
+    store = Store()
+    for number in range(250):
+        store.take(POD, report(process(number), start=f"start {number}"), number / 5)
+    with pytest.raises(OutOfSequence, match="start 0"):
+        store.take(POD, report(process(1), sequence=2, start="start 0"), 60.0)
+    assert used(store) == 249
+
+
 def test_unchanged_keeps_the_picture_fresh() -> None:
     store = Store()
     store.take(POD, report(process(1), sequence=1), 0.0)

@@ -29,7 +29,7 @@ def test_processes_that_hold_more_than_the_card_uses_were_read_a_moment_later() 
 
 
 def test_what_can_not_be_is_cut_to_what_the_card_has() -> None:
-    found = card(process(200 * GIB), gpus=[gpu(used=300 * GIB)])
+    found = card(process(60 * GIB, pid=1), process(60 * GIB, pid=2), gpus=[gpu(used=300 * GIB)])
     assert found.parts == Parts(80 * GIB, GIB, 79 * GIB, 0, 0)
 
 

@@ -50,6 +50,8 @@ class ReportIntake:
             limits=board.limits_of,
             orders=orders,
             measured=board.measures,
+            expected=board.expects,
+            refused=board.why_refused,
             documents=Documents(usage=board.document, tenants=board.tenants_document),
             lapsed=lapsed,
         )

@@ -58,6 +58,8 @@ class UsageBoard:
         self._keys_by_uid: dict[str, Key] = {}
         self._seen_since: dict[str, float] = {}
         """By uid of each pod, on the clock by which pictures are taken in."""
+        self._running_since: dict[str, float] = {}
+        """The same of each pod that was seen started."""
         self._keys_by_node: defaultdict[str, set[Key]] = defaultdict(set)
         for key, row in cache.pods.rows():
             self._follow(key, None, row.value)
@@ -68,17 +70,34 @@ class UsageBoard:
             self._keys_by_uid.pop(old.measured.uid, None)
             if new is None or new.measured.uid != old.measured.uid:
                 self._seen_since.pop(old.measured.uid, None)
+                self._running_since.pop(old.measured.uid, None)
             self._keys_by_node[old.measured.node].discard(key)
             if not self._keys_by_node[old.measured.node]:
                 del self._keys_by_node[old.measured.node]
         if new is not None and new.gpu and not new.finished:
             self._keys_by_uid[new.measured.uid] = key
             self._seen_since.setdefault(new.measured.uid, self._monotonic())
+            if new.measured.started:
+                self._running_since.setdefault(new.measured.uid, self._monotonic())
             self._keys_by_node[new.measured.node].add(key)
 
     def measures(self, sender: Sender) -> bool:
         """Whether pods with GPUs are the sender's: any pod may have a token and report."""
-        return sender.kind == "NodeAgent" or sender.id in self._keys_by_uid
+        if sender.kind == "NodeAgent":
+            return True
+        entry = self.entry(sender.id)
+        return entry is not None and entry.measured.may_report
+
+    def expects(self, sender: Sender) -> bool:
+        """Whether the cluster has such a node, or such a pod with GPUs."""
+        return not self._is_gone(sender)
+
+    def why_refused(self, sender: Sender) -> str | None:
+        """Why a sender is not heard: what has a pod's token is not always a sidecar of ours."""
+        entry = self.entry(sender.id) if sender.kind == "Sidecar" else None
+        if entry is None or entry.measured.has_sidecar:
+            return None
+        return "the pod has no sidecar of the operator, so nothing in it reports"
 
     def limits_of(self, sender: Sender) -> list[Limit]:
         """What the containers of the sender's pods may hold, per GPU."""
@@ -119,7 +138,10 @@ class UsageBoard:
                     senders.append(Sender("Sidecar", row.uid))
         found = ((sender, self.store.picture(sender)) for sender in senders)
         pictures = {sender: picture for sender, picture in found if picture is not None}
-        return attribute(pods, pictures, self._monotonic()).pods
+        now = self._monotonic()
+        return attribute(
+            pods, pictures, now, since=self._seen_since, running=self._running_since
+        ).pods
 
     def age_of(self, sender: Sender) -> float:
         """Seconds since the sender last looked, as far as it told; infinite where it never has."""
@@ -181,6 +203,7 @@ class UsageBoard:
             now,
             by_agent=self._by_agent(entries),
             since=self._seen_since,
+            running=self._running_since,
         )
         pods = {uid: self._view(entries[uid], use) for uid, use in usage.pods.items()}
         return Snapshot(

@@ -6,8 +6,9 @@ longer than some milliseconds is checked in a thread, one report at a time.
 """
 
 import asyncio
+import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -41,6 +42,16 @@ class Bodies:
 
 def _report(body: bytes) -> Report:
     try:
-        return Report.model_validate_json(body)
+        report = Report.model_validate_json(body)
+        json.loads(body, object_pairs_hook=_once)
     except ValidationError as error:
         raise Refusal(400, faults_of(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, str(error)) from None
+    return report
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Of a key that is there twice, one reader takes the first value and another one the last."""
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError("body: an object has a key twice")

@@ -3,7 +3,8 @@
 Tokens come with audience gpumemory.dev, bound to a pod. The API server is asked about each one, and
 its answer is believed for a minute: under the token's hash, so that no token is kept. Questions in
 flight are bounded. Of an address that keeps sending bad tokens only those are looked at for a while
-that were good before, so that nobody keeps the senders from being heard, its neighbours included.
+that were good before, and a few that claim to be of a sender that is expected: so nobody keeps its
+neighbours from being heard, whose tokens are new ones every hour.
 """
 
 import asyncio
@@ -37,6 +38,15 @@ class Identity:
     node: str = ""
 
 
+@dataclass(frozen=True)
+class Claim:
+    """What a token says of itself, by nobody's word; empty for what it does not say."""
+
+    user: str
+    pod_uid: str
+    node: str
+
+
 class NotAuthenticated(Exception):
     """There is no token, or it is not good for us."""
 
@@ -63,7 +73,7 @@ class Identities:
 
     async def of(self, token: str) -> Identity:
         """Raises NotAuthenticated and CanNotAsk."""
-        if not token or len(token) > _LONGEST_TOKEN or not looks_like_ours(token):
+        if claim_in(token) is None:
             raise NotAuthenticated(f"a token with audience {names.TOKEN_AUDIENCE} is needed")
         digest = _digest(token)
         until, identity = self._known.get(digest, (0.0, None))
@@ -134,16 +144,30 @@ def _one(values: Any) -> str:
     return str(values[0]) if values and len(values) == 1 else ""
 
 
-def looks_like_ours(token: str) -> bool:
-    """Whether a token claims our audience: what does not is refused without a question."""
+def claim_in(token: str) -> Claim | None:
+    """What a token with our audience says of itself; None for anything else."""
     parts = token.split(".")
-    if len(parts) != 3 or not token.isascii():
-        return False
+    if len(token) > _LONGEST_TOKEN or len(parts) != 3 or not token.isascii():
+        return None
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=="))
         audiences = claims["aud"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return False
-    return audiences == names.TOKEN_AUDIENCE or (
-        isinstance(audiences, list) and names.TOKEN_AUDIENCE in audiences
+        return None
+    if names.TOKEN_AUDIENCE not in (audiences if isinstance(audiences, list) else [audiences]):
+        return None
+    bound = _part(claims, "kubernetes.io")
+    return Claim(
+        user=_text(claims.get("sub")),
+        pod_uid=_text(_part(bound, "pod").get("uid")),
+        node=_text(_part(bound, "node").get("name")),
     )
+
+
+def _part(claims: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = claims.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(found: object) -> str:
+    return found if isinstance(found, str) else ""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpumem_operator.intake.identity import Identity
+from gpumem_operator.intake.identity import Claim, Identity
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Report
 
@@ -24,6 +24,13 @@ def account(namespace: str, name: str) -> str:
 
 class NotAllowed(Exception):
     """The identity is known, and may not say this."""
+
+
+def claimed(claim: Claim, accounts: Accounts) -> Sender:
+    """Whom a token would speak for if it were good."""
+    if claim.user and claim.user == accounts.agent:
+        return Sender("NodeAgent", claim.node)
+    return Sender("Sidecar", claim.pod_uid)
 
 
 def sender_of(identity: Identity, report: Report, accounts: Accounts) -> Sender:

@@ -27,9 +27,15 @@ from aiohttp.http_exceptions import HttpProcessingError
 from gpumem_operator import names
 from gpumem_operator.intake.answers import JSON, Refusal
 from gpumem_operator.intake.bodies import Bodies
-from gpumem_operator.intake.identity import CanNotAsk, Identities, Identity, NotAuthenticated
+from gpumem_operator.intake.identity import (
+    CanNotAsk,
+    Identities,
+    Identity,
+    NotAuthenticated,
+    claim_in,
+)
 from gpumem_operator.intake.rates import Rates
-from gpumem_operator.intake.senders import Accounts, NotAllowed, sender_of
+from gpumem_operator.intake.senders import Accounts, NotAllowed, claimed, sender_of
 from gpumem_operator.kube.serving import ServingCertificate
 from gpumem_operator.metrics.intake import ANSWERS
 from gpumem_operator.reports.pictures import Sender
@@ -46,6 +52,8 @@ TENANTS_PATH: Final = "/v1/tenants"
 LARGEST_OF_AGENT: Final = 4 * 2**20
 """Bytes: 4,096 processes with all that can be said of them."""
 LARGEST_OF_SIDECAR: Final = 256 * 2**10
+MOST_OF_SIDECAR: Final = 1024
+"""Processes: with all that a sidecar of ours says of each, no more fit into its report."""
 LIMITS: Final = Limits(
     # Each takes some 60 KiB of the 512 MiB of the chart; reports need one for some milliseconds.
     most=2000,
@@ -83,11 +91,14 @@ class Intake:
         limits: LimitsOf,
         orders: Exchange,
         measured: Callable[[Sender], bool],
+        expected: Callable[[Sender], bool] = lambda _: False,
+        refused: Callable[[Sender], str | None] = lambda _: None,
         documents: Documents,
         lapsed: Callable[[], str | None] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`lapsed`: why this process is not to be asked any more; None while it leads."""
+        """`expected`: whether the cluster has such a sender. `refused`: why a sender may not report
+        at all. `lapsed`: why this process is not to be asked any more; None while it leads."""
         self._store = store
         self._identities = identities
         self._accounts = accounts
@@ -95,6 +106,8 @@ class Intake:
         self._orders = orders
         self._measured = measured
         """Whether what the sender sees is of use to anybody."""
+        self._expected = expected
+        self._refused = refused
         self._bodies = Bodies()
         self._documents = documents
         self._lapsed = lapsed
@@ -105,6 +118,8 @@ class Intake:
         """Senders by bytes, in reports of the largest size."""
         self._strangers = Rates(per_second=1, burst=20, monotonic=monotonic)
         """Addresses by bad tokens."""
+        self._claimants = Rates(per_second=1 / 5, burst=3, monotonic=monotonic)
+        """Expected senders at such addresses, by tokens that are not known yet."""
         self.port = 0
         """Where it listens, once `listening` is set."""
         self.listening = asyncio.Event()
@@ -188,8 +203,12 @@ class Intake:
         if not self._largest.allow(key, len(body) / largest):
             raise Refusal(429, f"more than {largest // 8} bytes per second", retry_seconds=8)
         report = await self._bodies.read(body, largest)
+        if not agent and len(report.processes) > MOST_OF_SIDECAR:
+            raise Refusal(413, f"{len(report.processes)} processes are more than {MOST_OF_SIDECAR}")
         try:
             sender = sender_of(identity, report, self._accounts)
+            if (why := self._refused(sender)) is not None:
+                raise NotAllowed(why)
             keep = self._measured(sender)
             whole = self._store.take(sender, report, began, keep=keep)
         except NotAllowed as error:
@@ -223,7 +242,7 @@ class Intake:
 
     async def _identify(self, request: web.Request, token: str) -> Identity:
         address = request.remote or ""
-        if self._strangers.spent(address) and not self._identities.familiar(token):
+        if self._strangers.spent(address) and not self._may_be_expected(address, token):
             raise Refusal(429, "too many bad tokens from this address", retry_seconds=5)
         try:
             return await self._identities.of(token)
@@ -234,6 +253,18 @@ class Intake:
             _LOG.warning("A token could not be looked at: %s", error)
             text = "the API server could not be asked about the token"
             raise Refusal(503, text, retry_seconds=2) from None
+
+    def _may_be_expected(self, address: str, token: str) -> bool:
+        """Whether a token of an address with many bad ones is looked at all the same."""
+        if self._identities.familiar(token):
+            return True
+        claim = claim_in(token)
+        if claim is None:
+            return False
+        if claim.user and claim.user == self._accounts.reader:
+            return self._claimants.allow((address, claim.user))
+        sender = claimed(claim, self._accounts)
+        return self._expected(sender) and self._claimants.allow((address, sender))
 
 
 def _json(document: dict[str, Any]) -> web.Response:

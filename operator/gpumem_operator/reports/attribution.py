@@ -3,12 +3,14 @@
     fresh agent of the pod's node  >  fresh sidecar of the pod  (in it: NVML > shim)  >  Unknown
 
 The best source that knows everything about the pod counts, whole; a pod is never put together from
-two of them. A sender speaks only for its own: an agent for pods of its node, a sidecar for its pod.
-Nothing that is not known is ever taken for zero.
+two of them. A sender speaks only for its own: an agent for pods of its node, a sidecar for its pod,
+once that is on a node. Nothing that is not known is ever taken for zero: neither what an agent can
+not tell the owner of, where the pod's own sidecar lists its processes.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -17,11 +19,12 @@ from gpumem_operator.reports.cards import Card, card_of
 from gpumem_operator.reports.freshness import why_stale
 from gpumem_operator.reports.measured import MeasuredPod
 from gpumem_operator.reports.pictures import Amount, Picture, Sender
-from gpumem_operator.reports.reasons import NO_REPORT
+from gpumem_operator.reports.reasons import NO_REPORT, SENDERS_DISAGREE, SILENT
 from gpumem_operator.reports.sidecar_view import sidecar_view
-from gpumem_operator.reports.uses import UNNAMED, GpuUse, PodUse, Usage
+from gpumem_operator.reports.store import SILENT_AFTER_SECONDS
+from gpumem_operator.reports.uses import LESS_THAN_A_CONTEXT, UNNAMED, GpuUse, PodUse, Usage
 
-_NEVER_NEW: Final[Mapping[str, float]] = MappingProxyType({})
+_NEVER_SEEN: Final[Mapping[str, float]] = MappingProxyType({})
 NOT_MEASURED: Final = "NotMeasured"
 """The pod has no sidecar, and its node no agent."""
 NO_AGENT_ON_NODE: Final = "NoAgentOnNode"
@@ -34,19 +37,23 @@ def attribute(
     now: float,
     *,
     by_agent: Collection[str] = (),
-    since: Mapping[str, float] = _NEVER_NEW,
+    since: Mapping[str, float] = _NEVER_SEEN,
+    running: Mapping[str, float] = _NEVER_SEEN,
 ) -> Usage:
     """What every pod holds at `now`, in the seconds by which pictures were taken in.
 
     `by_agent` has the uids of pods that shall be measured by the agent of their node, `since` when
-    pods were first seen, by uid, in the same seconds.
+    pods were first seen, and `running` when they were first seen started, by uid, in the same
+    seconds.
     """
+    unheard = {uid for uid, first in running.items() if now - first > SILENT_AFTER_SECONDS}
     asked = {pod.uid: pod for pod in pods}
     by_node: defaultdict[str, list[MeasuredPod]] = defaultdict(list)
     for pod in asked.values():
         by_node[pod.node].append(pod)
     seen: dict[str, PodUse] = {}
     cards: list[Card] = []
+    doubted: set[str] = set()
     for (kind, node), picture in pictures.items():
         if kind != "NodeAgent":
             continue
@@ -60,13 +67,16 @@ def attribute(
         view = AgentView(on_node, picture, newer=newer)
         uses = view.uses()
         seen |= uses
-        cards += view.cards(node, uses.values())
+        of_node = view.cards(node, uses.values())
+        cards += of_node
+        if any(_is_partly_nobodys(card) for card in of_node):
+            doubted.add(node)
     return Usage(
         {
             uid: _use(
                 pod,
-                _choose(pod, seen.get(uid), pictures, now),
-                _why(pod, pictures, now, by_agent=by_agent),
+                _choose(pod, seen.get(uid), pictures, now, doubted=pod.node in doubted),
+                _why(pod, pictures, now, by_agent=by_agent, unheard=unheard),
             )
             for uid, pod in asked.items()
         },
@@ -87,18 +97,52 @@ def _shows_anything(use: PodUse) -> bool:
     return any(row.processes or row.amount.bytes for row in use.rows)
 
 
+def _is_partly_nobodys(card: Card) -> bool:
+    """Whether more of it is in use than the agent can tell the owners of."""
+    return card.parts is None or card.parts.unattributed >= LESS_THAN_A_CONTEXT
+
+
 def _choose(
-    pod: MeasuredPod, agent: PodUse | None, pictures: Mapping[Sender, Picture], now: float
+    pod: MeasuredPod,
+    agent: PodUse | None,
+    pictures: Mapping[Sender, Picture],
+    now: float,
+    *,
+    doubted: bool,
 ) -> PodUse | None:
-    """What the best source says; None where nobody's picture is fresh."""
-    if agent is not None and agent.total.known:
+    """What the best source says; None where nobody's picture is fresh.
+
+    `doubted`: the agent sees memory in use and not by whom. Then it may be the pod's, of which it
+    sees nothing.
+    """
+    if agent is not None and agent.total.known and (_shows_anything(agent) or not doubted):
         return agent
+    sidecar = _by_sidecar(pod, pictures, now)
+    if sidecar is None:
+        return agent
+    if agent is not None and agent.total.known:
+        return _disagreeing(sidecar) if _lists_memory(sidecar) else agent
+    return sidecar if sidecar.total.known or agent is None else agent
+
+
+def _by_sidecar(pod: MeasuredPod, pictures: Mapping[Sender, Picture], now: float) -> PodUse | None:
+    """What a sidecar of ours says; a pod without one may send whatever it likes."""
     picture = pictures.get(Sender("Sidecar", pod.uid))
-    if picture is not None and why_stale(picture, now) is None:
-        sidecar = sidecar_view(pod, picture)
-        if sidecar.total.known or agent is None:
-            return sidecar
-    return agent
+    if picture is None or not pod.may_report or why_stale(picture, now) is not None:
+        return None
+    return sidecar_view(pod, picture)
+
+
+def _lists_memory(use: PodUse) -> bool:
+    """Whether NVML lists a process for the sidecar that holds something."""
+    return any(
+        process.amount.floor and not process.shim for row in use.rows for process in row.processes
+    )
+
+
+def _disagreeing(sidecar: PodUse) -> PodUse:
+    rows = (replace(row, amount=row.amount.partly(SENDERS_DISAGREE)) for row in sidecar.rows)
+    return replace(sidecar, rows=tuple(rows))
 
 
 def _why(
@@ -107,12 +151,15 @@ def _why(
     now: float,
     *,
     by_agent: Collection[str],
+    unheard: Collection[str],
 ) -> str:
+    """`unheard`: uids of pods that have run for so long that a sender of theirs is overdue."""
     for sender in (Sender("Sidecar", pod.uid), Sender("NodeAgent", pod.node)):
         if sender in pictures and (stale := why_stale(pictures[sender], now)) is not None:
             return stale
     if pod.has_sidecar:
-        return NO_REPORT
+        # A new leader does not know since when it is silent; after so long it does not matter.
+        return SILENT if pod.uid in unheard else NO_REPORT
     return NO_AGENT_ON_NODE if pod.uid in by_agent else NOT_MEASURED
 
 

@@ -52,6 +52,11 @@ class MeasuredPod:
     """When it was created, RFC 3339 in UTC; empty where that is not known."""
 
     @property
+    def may_report(self) -> bool:
+        """Whether it can have a sender of ours: before it is on a node, nothing of it runs."""
+        return self.has_sidecar and bool(self.node)
+
+    @property
     def title(self) -> str:
         return f"{self.namespace}/{self.name}"
 

@@ -1,11 +1,22 @@
 """What a sender saw last, as the core keeps it: small, immutable, apart from the wire format."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
 
-from gpumem_operator.reports.reasons import NOT_AVAILABLE, REPORT_TOO_LARGE
-from gpumem_operator.reports.report import Gpu, Process, Report, Shim
+from gpumem_operator.reports.gpu_names import Names
+from gpumem_operator.reports.reasons import (
+    NEWER_REASON,
+    NOT_AVAILABLE,
+    REPORT_TOO_LARGE,
+    TOO_MANY_GPUS,
+)
+from gpumem_operator.reports.report import SENDERS_REASONS, Gpu, Process, Report, Shim
+
+UNTOLD_AGE_SECONDS: Final = 30.0
+"""Of a picture whose sender tells no age: so long a sender may be silent before it repeats one."""
+LARGEST_GPU: Final = 2**40
+"""Bytes: a process holds no more on one GPU, whatever is said. The largest has a quarter of it."""
 
 SenderKind = Literal["NodeAgent", "Sidecar"]
 
@@ -106,12 +117,13 @@ class Picture:
     """Whether the driver can limit containers there; None where nobody looked."""
 
 
-def picture_of(report: Report, sender: Sender, now: float) -> Picture:
-    """The picture in a full report that arrived at `now`.
+def picture_of(report: Report, sender: Sender, now: float, names: Names) -> Picture:
+    """The picture in a full report that arrived at `now`; `names` says what GPUs may be called.
 
     What a sidecar says of another pod is left out before readings of one process are compared:
     else it could displace what it says of its own.
     """
+    sizes = {gpu.uuid: gpu.total_bytes for gpu in report.gpus if gpu.total_bytes is not None}
     processes = [
         process
         for process in report.processes
@@ -120,9 +132,11 @@ def picture_of(report: Report, sender: Sender, now: float) -> Picture:
     return Picture(
         heard=now,
         sampled=sampled_at(report, now),
-        unknown=REPORT_TOO_LARGE if report.processes_left_out else report.unknown,
+        unknown=REPORT_TOO_LARGE if report.processes_left_out else _reason(report.unknown),
         gpus=tuple(map(_gpu, report.gpus)),
-        processes=tuple(_best(processes, report.unknown).values()),
+        processes=tuple(
+            _named(one, names) for one in _best(processes, sizes, report.unknown).values()
+        ),
         assignments={
             (given.pod_namespace, given.pod_name, given.container): Given(
                 frozenset(given.gpus), whole=given.unnamed == 0
@@ -135,7 +149,29 @@ def picture_of(report: Report, sender: Sender, now: float) -> Picture:
 
 def sampled_at(report: Report, now: float) -> float:
     """When the picture of a report that arrived at `now` was begun, in the same seconds."""
+    if report.age_milliseconds is None:
+        return now - UNTOLD_AGE_SECONDS
     return now - report.age_milliseconds / 1000
+
+
+def _reason(told: str | None) -> str | None:
+    return told if told is None or told in SENDERS_REASONS else NEWER_REASON
+
+
+def _amount(process: Process, size: int, unknown: str | None) -> Amount:
+    """What it holds on a GPU of this size; more than that nobody can hold."""
+    if process.bytes is not None and process.bytes > size:
+        return Amount(None, NOT_AVAILABLE)
+    if process.source == "NVML":
+        return Amount(process.bytes, _reason(process.unknown))
+    # The workload's own word is no measurement.
+    return Amount(None, _reason(process.unknown or unknown) or NOT_AVAILABLE, process.bytes or 0)
+
+
+def _named(reading: ProcessReading, names: Names) -> ProcessReading:
+    if not reading.gpu or names.takes(reading.gpu, claimed=reading.shim):
+        return reading
+    return replace(reading, gpu="", amount=reading.amount.partly(TOO_MANY_GPUS))
 
 
 def _gpu(gpu: Gpu) -> GpuReading:
@@ -146,11 +182,13 @@ def _gpu(gpu: Gpu) -> GpuReading:
         gpu.total_bytes,
         gpu.reserved_bytes,
         gpu.used_bytes,
-        gpu.unknown,
+        _reason(gpu.unknown),
     )
 
 
-def _best(processes: list[Process], unknown: str | None) -> dict[tuple[int, str], ProcessReading]:
+def _best(
+    processes: list[Process], sizes: Mapping[str, int], unknown: str | None
+) -> dict[tuple[int, str], ProcessReading]:
     """One reading of each process on each GPU: NVML's before the shim's, known before unknown.
 
     `unknown`: why the whole report is not known."""
@@ -162,7 +200,7 @@ def _best(processes: list[Process], unknown: str | None) -> dict[tuple[int, str]
             pod_uid=process.pod_uid,
             container=process.container,
             container_id=process.container_id,
-            amount=_amount(process, unknown),
+            amount=_amount(process, min(sizes.get(process.gpu, LARGEST_GPU), LARGEST_GPU), unknown),
             shim=process.source == "Shim",
             start_time=process.start_time,
             mps=process.mps,
@@ -175,13 +213,6 @@ def _best(processes: list[Process], unknown: str | None) -> dict[tuple[int, str]
         if key not in found or _rank(reading) < _rank(found[key]):
             found[key] = reading
     return found
-
-
-def _amount(process: Process, unknown: str | None) -> Amount:
-    if process.source == "NVML":
-        return Amount(process.bytes, process.unknown)
-    # The workload's own word is no measurement.
-    return Amount(None, process.unknown or unknown or NOT_AVAILABLE, process.bytes or 0)
 
 
 def _rank(reading: ProcessReading) -> tuple[bool, bool, bool, int]:

@@ -14,13 +14,18 @@ NOT_ASKED: Final = "NotAsked"
 NO_PROCESS: Final = "NoProcess"
 ONLY_CLAIMED: Final = "OnlyClaimed"
 NOT_ATTRIBUTED: Final = "NotAttributed"
-NOT_AVAILABLE: Final = "NotAvailable"
 CACHE_SIZE_GIVEN: Final = "CacheSizeGiven"
 NO_REPORT: Final = "NoReport"
 """Nobody has reported yet, or not since the present leader began."""
 REPORT_TOO_LARGE: Final = "ReportTooLarge"
 SILENT: Final = "Silent"
 SAMPLER_STUCK: Final = "SamplerStuck"
+SENDERS_DISAGREE: Final = "SendersDisagree"
+TOO_MANY_GPUS: Final = "TooManyGPUs"
+NOT_AVAILABLE: Final = "NotAvailable"
+NEWER_REASON: Final = "NewerReason"
+"""Whatever a newer sender tells and this operator does not know: anything may be sent as a reason,
+and it becomes the label of a series."""
 
 
 class Reason(NamedTuple):
@@ -77,7 +82,23 @@ REASONS: Final = {
         "its sidecar can not see its processes",
         "leave shareProcessNamespace unset, or use the node agent",
     ),
-    NOT_AVAILABLE: Reason("the driver lists the process and gives no amount for it"),
+    SENDERS_DISAGREE: Reason(
+        "its sidecar lists processes that hold GPU memory, and the agent of its node sees none of"
+        " it",
+        "look at the card's OTHERS in kubectl gpumem top -A and at the agent's log: it may be"
+        " unable to tell whose these processes are",
+    ),
+    TOO_MANY_GPUS: Reason(
+        "it names GPUs that no sidecar can tell of: more than a pod can have, or none by their form"
+    ),
+    NEWER_REASON: Reason(
+        "its sidecar or agent is newer than the operator, and tells a reason that this one does not"
+        " know",
+        "look at its log, or upgrade the operator",
+    ),
+    NOT_AVAILABLE: Reason(
+        "the driver lists the process and gives no amount for it, or one that no GPU has"
+    ),
     NOT_ATTRIBUTED: Reason("a process that may be its own is in no container that could be named"),
     "DeviceLost": Reason(
         "the GPU has fallen off the bus", "the node needs a reboot or a reset of the GPU"

@@ -8,7 +8,7 @@ Three values of an amount stay apart: bytes that were measured (0 is 0), `unknow
 and nothing listed at all.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -23,25 +23,32 @@ Uuid = Annotated[str, Field(max_length=96, pattern=r"^[A-Za-z0-9._:/-]*$")]
 """Of a GPU or MIG instance; it becomes the label of a series."""
 Word = Annotated[str, Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")]
 """A reason that newer shims may add to; those known now are in `reasons.py`."""
-Reason = Literal[
-    "NoNVMLInSidecar",  # NVML can not be loaded where the sender runs
-    "HostPids",  # driver before 535.113.01: PIDs are not those of the sender's namespace
-    "DriverHidesMemory",  # driver before 565.57.01: 0 bytes for every process in a child namespace
-    "NotAvailable",  # NVML lists the process and gives no amount for it
-    "ProcessesNotShared",  # the sender sees no PID namespace but its own: no list tells anything
-    "DeviceLost",
-    "Timeout",  # NVML did not answer in time
-    "NotSupported",
-    "NVMLError",
-    "NotAttributed",  # the process is in no container that the sender can name
-]
+SENDERS_REASONS: Final = frozenset(
+    {
+        "NoNVMLInSidecar",  # NVML can not be loaded where the sender runs
+        "HostPids",  # driver before 535.113.01: PIDs are not those of the sender's namespace
+        "DriverHidesMemory",  # driver before 565.57.01: 0 bytes for all in a child namespace
+        "NotAvailable",  # NVML lists the process and gives no amount for it
+        "ProcessesNotShared",  # the sender sees no PID namespace but its own: no list says much
+        "DeviceLost",
+        "Timeout",  # NVML did not answer in time
+        "NotSupported",
+        "NVMLError",
+        "NotAttributed",  # the process is in no container that the sender can name
+    }
+)
+"""Those that are known here. A newer sender may tell others."""
 
 
 class Sent(BaseModel):
     """What senders write: checked almost without code of Python's for each of its objects, of which
-    a hostile report has thousands, and no further than to the first fault of a list."""
+    a hostile report has thousands, and no further than to the first fault of a list.
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
+    Sidecars live as long as their pods, so a leader hears older and newer ones: a field that came
+    later may be missing, and one that is not known here yet is passed over.
+    """
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True, strict=True)
 
 
 class Cap(Sent):
@@ -116,7 +123,7 @@ class Process(Sent):
     container: Text | None = None
     container_id: Text | None = None
     bytes: Amount | None = None
-    unknown: Reason | None = None
+    unknown: Word | None = None
     source: Literal["NVML", "Shim"] = "NVML"
     mps: bool = False
     """Whether NVML lists it as a client of an MPS server."""
@@ -152,7 +159,7 @@ class Gpu(Sent):
     used_bytes: Amount | None = None
     """By processes and the driver's contexts, without what is reserved; where the reserve is
     unknown (a driver before 510.39.01 does not tell it), it may be counted here."""
-    unknown: Reason | None = None
+    unknown: Word | None = None
     """Why amounts are missing, or why processes of this card may be."""
 
 
@@ -189,13 +196,14 @@ class Report(Sent):
     sender_start: Annotated[Text, Field(min_length=1, max_length=64)]
     """Different for each start of the sender, for example a UUID."""
     sequence: Annotated[int, Field(ge=0, le=2**53)]
-    age_milliseconds: Annotated[int, Field(ge=0, le=2**53)]
+    age_milliseconds: Annotated[int, Field(ge=0, le=2**53)] | None = None
     """Since the picture was begun, when the report was sent: of `Unchanged` the newest one, which
-    was the same. A duration, because clocks of two machines may differ."""
+    was the same. A duration, because clocks of two machines may differ. None: a sender of before
+    this field."""
     kind: Literal["Full", "Unchanged"]
     driver_version: Text | None = None
     """None where NVML could not be loaded."""
-    unknown: Reason | None = None
+    unknown: Word | None = None
     """Why the whole picture is missing."""
     driver_limits: Literal["Supported", "Unsupported"] | None = None
     """Whether the driver can limit a container's cgroup on a card of this node; None where nobody

@@ -5,18 +5,22 @@ so is whatever comes from a start that another one has followed. A report that s
 counts where the one before it was taken in: otherwise nobody here knows what has not changed.
 """
 
-from collections import deque
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from gpumem_operator.reports.gpu_names import NodeNames, PodNames
 from gpumem_operator.reports.pictures import Picture, Sender, picture_of, sampled_at
 from gpumem_operator.reports.report import Report
 
 SILENT_AFTER_SECONDS: Final = 90.0
 """Three times the longest pause of a sender: what is older is Unknown."""
 _FORGET_AFTER_SECONDS: Final = 600.0
-_REMEMBERED_STARTS: Final = 8
+_MARK_BYTES: Final = 4
+_REMEMBERED_STARTS: Final = 256
+"""As many as a sender can begin within a minute, at four reports per second: longer than a report
+of an earlier start can be under way."""
 
 
 class OutOfSequence(Exception):
@@ -27,6 +31,28 @@ class TooManySenders(Exception):
     """The store is full."""
 
 
+class EarlierStarts:
+    """The latest starts of one sender that were followed by another, a mark of four bytes each: of
+    thousands of senders, each may begin anew as often as it likes."""
+
+    def __init__(self) -> None:
+        self._marks = b""
+
+    def __contains__(self, start: str) -> bool:
+        mark = self._mark(start)
+        return any(
+            self._marks.startswith(mark, at) for at in range(0, len(self._marks), _MARK_BYTES)
+        )
+
+    def add(self, start: str) -> None:
+        """Remember it, and forget the oldest where there are too many."""
+        self._marks = (self._marks + self._mark(start))[-_REMEMBERED_STARTS * _MARK_BYTES :]
+
+    @staticmethod
+    def _mark(start: str) -> bytes:
+        return hashlib.blake2b(start.encode(), digest_size=_MARK_BYTES).digest()
+
+
 @dataclass
 class _Known:
     """What is remembered of one sender."""
@@ -35,7 +61,8 @@ class _Known:
     sequence: int
     heard: float
     picture: Picture | None = None
-    earlier_starts: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_STARTS))
+    earlier_starts: EarlierStarts = field(default_factory=EarlierStarts)
+    names: PodNames = field(default_factory=PodNames)
 
 
 class Store:
@@ -65,8 +92,8 @@ class Store:
                 raise OutOfSequence(
                     f"start {report.sender_start!r} of this sender was followed by another one"
                 )
-            known.earlier_starts.append(known.start)
-            known = _Known(report.sender_start, -1, now, None, known.earlier_starts)
+            known.earlier_starts.add(known.start)
+            known = replace(known, start=report.sender_start, sequence=-1, heard=now, picture=None)
         elif report.sequence <= known.sequence:
             raise OutOfSequence(
                 f"sequence {report.sequence} is not above the last one, {known.sequence}"
@@ -107,7 +134,9 @@ def _renew(known: _Known, report: Report, sender: Sender, now: float) -> bool:
     follows = report.sequence == known.sequence + 1
     known.sequence, known.heard = report.sequence, now
     if report.kind == "Full":
-        known.picture = picture_of(report, sender, now)
+        listed = {gpu.uuid for gpu in report.gpus}
+        names = NodeNames(listed) if sender.kind == "NodeAgent" else known.names
+        known.picture = picture_of(report, sender, now, names)
         return True
     if known.picture is None or not follows:
         # What we have may not be what has not changed: it ages until the whole picture comes.

@@ -8,7 +8,14 @@ from typing import Final, Literal
 from gpumem_operator.api.quantity import MIB, add_bytes
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.measured import MeasuredPod, bare_id
-from gpumem_operator.reports.pictures import Amount, GpuReading, Picture, ProcessReading
+from gpumem_operator.reports.pictures import (
+    LARGEST_GPU,
+    Amount,
+    GpuReading,
+    Picture,
+    ProcessReading,
+)
+from gpumem_operator.reports.reasons import NOT_AVAILABLE
 
 UNNAMED: Final = ""
 """A container that could not be named, or a GPU that nothing says which it is."""
@@ -29,6 +36,8 @@ class GpuUse:
     processes: tuple[ProcessReading, ...] = ()
     rest_is_unnamed: bool = False
     """What is not known of it is in the pod's row without a container's name."""
+    astray: str = ""
+    """How it is known that the GPU is not the container's own; empty where it may be."""
 
     @property
     def measured(self) -> int:
@@ -130,9 +139,14 @@ def _is_empty(gpu: GpuReading) -> bool:
 def rows_of(places: Places) -> dict[Place, GpuUse]:
     """One row for each place, with the sum of its processes."""
     return {
-        place: GpuUse(*place, add(process.amount for process in processes), tuple(processes))
+        place: GpuUse(*place, _sum(processes), tuple(processes))
         for place, processes in places.items()
     }
+
+
+def _sum(processes: Iterable[ProcessReading]) -> Amount:
+    whole = add(process.amount for process in processes)
+    return whole if whole.floor <= LARGEST_GPU else Amount(None, NOT_AVAILABLE)
 
 
 def in_order(rows: Mapping[Place, GpuUse]) -> tuple[GpuUse, ...]:
