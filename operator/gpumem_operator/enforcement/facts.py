@@ -51,16 +51,25 @@ class Hold:
     gpu: str
     limit_bytes: int
     used: Amount
+    astray: str = ""
+    """How it is known that the GPU is not the container's own; empty where it may be."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it is known to hold more than it may."""
-        return self.used.bytes is not None and self.used.bytes > self.limit_bytes
+        """Whether it is known to hold more than it may: nothing on a GPU that is not its own."""
+        return self.excess_bytes > 0
 
     @property
     def excess_bytes(self) -> int:
-        """Above the limit; 0 where it is within it or not known."""
-        return max(0, (self.used.bytes or 0) - self.limit_bytes)
+        """Above what it may hold there; 0 where it is within that or not known."""
+        return max(0, (self.used.bytes or 0) - (0 if self.astray else self.limit_bytes))
+
+    @property
+    def share(self) -> float:
+        """Of what it may hold there, by what is known."""
+        if self.astray and self.excess_bytes:
+            return float("inf")
+        return (self.used.bytes or 0) / self.limit_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +140,4 @@ class Facts:
     def worst(self) -> Hold | None:
         """The hold with the largest part of its limit, by what is known; None without any."""
         known = [hold for hold in self.holds if hold.used.known]
-        return max(known, key=lambda hold: (hold.used.bytes or 0) / hold.limit_bytes, default=None)
+        return max(known, key=lambda hold: hold.share, default=None)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from gpumem_operator.enforcement.facts import Hold, Target
@@ -47,15 +48,12 @@ def holds_of(use: PodUse, *, age_seconds: float) -> tuple[Hold, ...]:
     within a limit is told every 30 s only, and stays as it was."""
     limits = {one.name: one.limit_bytes for one in use.pod.containers if one.limit_bytes}
     holds = (
-        Hold(row.container, row.gpu, limits[row.container], row.amount)
+        Hold(row.container, row.gpu, limits[row.container], row.amount, row.astray)
         for row in use.rows
         if row.container in limits
     )
     stale = age_seconds > FRESH_SECONDS
-    return tuple(
-        Hold(one.container, one.gpu, one.limit_bytes, STALE) if stale and one.is_over else one
-        for one in holds
-    )
+    return tuple(replace(one, used=STALE) if stale and one.is_over else one for one in holds)
 
 
 def reclaimable(

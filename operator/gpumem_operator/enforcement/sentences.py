@@ -9,6 +9,9 @@ def now_holds(facts: Facts) -> str:
     worst = facts.worst
     if worst is None or worst.used.bytes is None:
         return ""
+    if worst.astray:
+        held = show_bytes(worst.used.bytes)
+        return f"Container {worst.container} holds {held} on {worst.gpu}: {worst.astray}"
     percent = worst.used.bytes * 100 // worst.limit_bytes
     return (
         f"Container {worst.container} holds {show_bytes(worst.used.bytes)} of its limit of"

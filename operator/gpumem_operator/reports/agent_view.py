@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gpumem_operator.reports.astray import with_astray
 from gpumem_operator.reports.cards import Card, card_of
 from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
 from gpumem_operator.reports.pictures import (
@@ -79,14 +80,19 @@ class AgentView:
                 for gpu in given.gpus
             }
             if not (given.whole and given.gpus):
-                rows |= self._on_any(container, rows)
+                rows |= self._on_any(pod, container, rows)
         rows = with_possible_owners(
             pod, rows, may_use=lambda name, gpu: _may_be_on(self._given(pod, name), gpu)
         )
+        for container in pod.containers:
+            # Of a new pod, the kubelet's word may still be about the one before it.
+            given = self._given(pod, container.name)
+            sure = given.whole and pod.uid not in self._newer
+            own = given.gpus if sure else ()
+            rows = with_astray(rows, container, self._picture, given=own)
         if (reason := self._picture.unknown) is not None:
             rows = {
-                place: GpuUse(*place, row.amount.partly(reason), row.processes)
-                for place, row in rows.items()
+                place: replace(row, amount=row.amount.partly(reason)) for place, row in rows.items()
             }
         return PodUse(pod, in_order(rows), "NodeAgent")
 
@@ -114,14 +120,20 @@ class AgentView:
             return GpuUse(*place, Amount(max(used, row.measured)), row.processes)
         return row
 
-    def _on_any(self, container: GpuContainer, rows: Mapping[Place, GpuUse]) -> dict[Place, GpuUse]:
+    def _on_any(
+        self, pod: MeasuredPod, container: GpuContainer, rows: Mapping[Place, GpuUse]
+    ) -> dict[Place, GpuUse]:
         """What to add where nothing says which GPUs the container was given."""
         seen = sum(name == container.name for name, _ in rows)
         place = (container.name, UNNAMED)
         if self._broken and seen < container.gpus:
             # It may have one of the cards whose processes can not be listed.
             return {place: GpuUse(*place, Amount(None, min(self._broken.values())))}
-        return {} if seen else {place: GpuUse(*place, Amount(0))}
+        if seen:
+            return {}
+        # Of a pod that came after the agent looked, no process is not nothing held.
+        nothing = Amount(None, NO_REPORT) if pod.uid in self._newer else Amount(0)
+        return {place: GpuUse(*place, nothing)}
 
 
 def _may_be_anybodys(process: ProcessReading) -> bool:

@@ -3,7 +3,8 @@
     Hardware > Driver > MPS > Framework > Unknown > None
 
 Each card is judged by what NVML lists on it, a container by its worst card, a pod by its worst
-container. Caps of processes hold a limit only together: where the caps and reserves of all of them
+container. On a card that is not its own a container may hold nothing, and nothing holds it to that.
+Caps of processes hold a limit only together: where the caps and reserves of all of them
 add up to more, one of them being good does not help. What the shim says is the workload's own word:
 it is believed as long as the caps fit into the limit and NVML measures no more than they allow.
 """
@@ -37,9 +38,13 @@ def enforcers_of(use: PodUse) -> Mapping[str, Enforcer]:
 
 def enforcer_of(container: GpuContainer, use: PodUse) -> Enforcer:
     """Who holds the limit of one GPU container."""
+    rows = [row for row in use.rows if row.container == container.name]
+    if (stray := next((row for row in rows if row.astray), None)) is not None:
+        held = show_bytes(stray.amount.floor)
+        detail = f"{_pids(stray)}: {held} held on {stray.gpu}: {stray.astray}"
+        return Enforcer("None", OVER_LIMIT, detail)
     if _held_by_hardware(container):
         return HARDWARE
-    rows = [row for row in use.rows if row.container == container.name]
     limit = container.limit_bytes
     if limit is None:
         unread = next((row.amount.unknown for row in rows if row.amount.unknown), None)

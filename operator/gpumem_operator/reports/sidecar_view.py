@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from gpumem_operator.reports.astray import with_astray
 from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
 from gpumem_operator.reports.pictures import Amount, Picture
 from gpumem_operator.reports.reasons import NOT_ATTRIBUTED, REPORT_TOO_LARGE
@@ -40,6 +41,8 @@ def sidecar_view(pod: MeasuredPod, picture: Picture) -> PodUse:
             rows[place] = GpuUse(*place, Amount(0))
     claimed = any(process.shim for row in rows.values() for process in row.processes)
     rows = with_possible_owners(pod, rows)
+    for container in pod.containers:
+        rows = with_astray(rows, container, picture)
     return PodUse(pod, in_order(rows), "Shim" if claimed else "Sidecar")
 
 

@@ -240,3 +240,16 @@ def test_a_pod_on_its_way_out_is_left_alone() -> None:
 
 def test_without_a_limit_there_is_nothing_to_judge() -> None:
     assert decide(replace(facts(), holds=()), at(0)) == Decision()
+
+
+def test_memory_on_a_gpu_of_others_is_told_with_how_that_is_known() -> None:
+    stray = replace(hold(1, gpu="g1"), astray="on 2 GPUs, asked for 1")
+    decision = decide(facts(hold(7.9), stray), at(0))
+    assert decision.condition is not None
+    assert decision.condition.reason == "OverLimit"
+    assert "Container main holds 1Gi on g1: on 2 GPUs, asked for 1" in decision.condition.message
+
+
+def test_nothing_held_on_a_gpu_of_others_is_nothing_over() -> None:
+    stray = replace(hold(0, gpu="g1"), astray="on 2 GPUs, asked for 1")
+    assert decide(facts(hold(1), stray), at(0)).condition is None
