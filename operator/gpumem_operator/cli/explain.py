@@ -12,6 +12,7 @@ from gpumem_operator.api.pods import is_gpu_pod, is_handled
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, TenantRecord, tenants_of
 from gpumem_operator.api.values import Values
+from gpumem_operator.cli import others
 from gpumem_operator.cli.cells import floor
 from gpumem_operator.cli.declared_limits import as_believed, cap_of, limits_of
 from gpumem_operator.cli.next_steps import next_steps
@@ -40,6 +41,8 @@ class Known:
     """Raw, by the name of the tenant."""
     usage: Row | None = None
     """The leader's row of this pod; empty where it knows none."""
+    others: tuple[Row, ...] = ()
+    """What agents see of it although it asks for no GPU, or has ended."""
     events: tuple[Row, ...] = ()
     values: Values = field(default_factory=Values)
 
@@ -52,18 +55,27 @@ def explain_pod(pod: Row, known: Known, *, about_nodes: Sequence[str] = ()) -> l
     title = f"pod {metadata['namespace']}/{metadata['name']} ({status.get('phase')}{where})"
     pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
-        return [title, "  It asks for no GPU, so nothing here concerns it."]
+        return [title, *_unasked(pod, known)]
     lines = [title, *_policy(pod, known), *_managers(pod, known), *_gate(pod, known)]
     lines += [*_containers(pod, known), *_charge(pod, known), *_use(pod, known)]
     lines += [*about_nodes, *(f"  event: {one}" for one in _events(known.events))]
     return lines + [f"  next step: {step}" for step in steps_for(pod, known)]
 
 
+def _unasked(pod: Row, known: Known) -> Iterator[str]:
+    if not known.others:
+        yield "  It asks for no GPU, so nothing here concerns it."
+        return
+    yield "  It asks for no GPU and holds memory of one: nothing limits it, nobody is charged."
+    yield from others.lines(pod, known.others)
+    yield f"  next step: {others.STEP}"
+
+
 def steps_for(pod: Row, known: Known) -> list[str]:
     """What a person can do about the pod."""
     pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
-        return []
+        return [others.STEP] if known.others else []
     decides = candidates(pod["metadata"].get("labels") or {}, known.policies) or tenants_of(
         known.namespace, known.tenants or ()
     )
@@ -199,7 +211,11 @@ def _charge(pod: Row, known: Known) -> Iterator[str]:
 
 def _use(pod: Row, known: Known) -> Iterator[str]:
     if has_finished(pod):
-        yield "  used: nothing any more, it has ended"
+        if not known.others:
+            yield "  used: nothing any more, it has ended"
+            return
+        yield "  used: it has ended, and processes of it are still there"
+        yield from others.lines(pod, known.others)
         return
     if known.usage is None:
         yield "  used: not known, the leader was not asked"

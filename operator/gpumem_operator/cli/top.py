@@ -8,6 +8,7 @@ from rich.text import Text
 
 from gpumem_operator import names
 from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.cli import others
 from gpumem_operator.cli.cells import Row, amount, held, known, limits
 from gpumem_operator.cli.leader import Release, ask, why_not_asked
 from gpumem_operator.cli.rights import forbidden, may_not_read
@@ -43,6 +44,8 @@ async def look(api: Api, release: Release, *, namespace: str) -> Shown:
             raise ApiError("nothing can be shown", f"{refused}{rest}", second.status) from None
     if namespace and not document["pods"]:
         await _existing(api, namespace)
+    if not namespace and not note:
+        document = await others.with_names(api, document)
     return Shown(document, note)
 
 
@@ -99,6 +102,8 @@ def picture(document: Mapping[str, Any], *, all_namespaces: bool) -> RenderableT
         tables += ["", table(_POLICY_HEAD, map(_policy, policies))]
     if all_namespaces and document["cards"]:
         tables += ["", table(_CARD_HEAD, map(_card, document["cards"]))]
+    if all_namespaces and (held := document.get("others")):
+        tables += ["", table(others.HEAD, map(others.row, held))]
     return Group(*tables)
 
 

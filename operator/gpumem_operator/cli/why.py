@@ -19,7 +19,8 @@ from gpumem_operator.api.records import (
 from gpumem_operator.api.selector import LabelSelector
 from gpumem_operator.cli import tenants
 from gpumem_operator.cli.explain import Known, refusals
-from gpumem_operator.cli.leader import Release, ask, why_not_asked
+from gpumem_operator.cli.leader import Release
+from gpumem_operator.cli.leader_usage import usage_in
 from gpumem_operator.cli.rights import forbidden, may_not_read
 from gpumem_operator.cli.stored_policy import policy_lines
 from gpumem_operator.cli.terminal import remark, say
@@ -144,13 +145,17 @@ async def tell(api: Api, release: Release, *, namespace: str, target: Target) ->
     if not pods and not events and target.kind == "Pod":
         raise NotFound(f"pod {namespace}/{target.name}", _NEITHER_POD_NOR_EVENT, 404)
     refused = refusals(events)
-    usage = await _usage(api, release, namespace, notes) if pods else None
+    usage = await usage_in(api, release, namespace, notes) if pods else None
     rows = []
     for pod in pods[:_MOST_PODS]:
         metadata = pod["metadata"]
         own = await _events(api, namespace, kind="Pod", name=metadata["name"], uid=metadata["uid"])
-        row = None if usage is None else usage.get(metadata["uid"], {})
-        about = replace(known, usage=row, events=tuple(_ours(own)))
+        about = replace(
+            known,
+            usage=None if usage is None else usage.pods.get(metadata["uid"], {}),
+            others=tuple(usage.others.get(metadata["uid"], ())) if usage else (),
+            events=tuple(_ours(own)),
+        )
         rows.append(pod_document(pod, about, about_nodes=await _nodes(api, pod)))
     lines = [] if pods else [f"{target.kind} {namespace}/{target.name} has no pod now."]
     lines += [f"refused: {message}" for message in refused]
@@ -241,18 +246,6 @@ async def _try(
         else:
             notes.append(f"{what} could not be read: {error}")
         return None
-
-
-async def _usage(
-    api: Api, release: Release, namespace: str, notes: list[str]
-) -> Mapping[str, Any] | None:
-    """The leader's rows of the namespace by pod uid; None where it did not answer."""
-    try:
-        document = await ask(api, release, namespace=namespace)
-    except ApiError as error:
-        notes.append(why_not_asked(error, release))
-        return None
-    return {row["uid"]: row for row in document["pods"]}
 
 
 async def _nodes(api: Api, pod: Mapping[str, Any]) -> list[str]:

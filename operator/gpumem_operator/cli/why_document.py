@@ -15,6 +15,7 @@ def pod_document(pod: Row, known: Known, *, about_nodes: Sequence[str]) -> dict[
     return {
         **(known.usage or stored_pod(pod)),
         "phase": (pod.get("status") or {}).get("phase"),
+        "others": list(known.others),
         "limits": limits_of(as_believed(pod), known.values),
         "events": event_rows(known.events),
         "nextSteps": steps_for(pod, known),

@@ -26,6 +26,7 @@ from gpumem_operator.reports.counters import ByteSeconds, Entry
 from gpumem_operator.reports.document import usage_document
 from gpumem_operator.reports.freshness import why_stale
 from gpumem_operator.reports.measured import MeasuredPod, limits_of_pod
+from gpumem_operator.reports.others import others_of
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
@@ -197,17 +198,24 @@ class UsageBoard:
             for _, row in self._cache.pods.rows()
             if row.value.gpu and not row.value.finished
         }
+        pictures = self.store.pictures()
         usage = attribute(
             (entry.measured for entry in entries.values()),
-            self.store.pictures(),
+            pictures,
             now,
             by_agent=self._by_agent(entries),
             since=self._seen_since,
             running=self._running_since,
         )
         pods = {uid: self._view(entries[uid], use) for uid, use in usage.pods.items()}
+        fresh = {who: one for who, one in pictures.items() if why_stale(one, now) is None}
         return Snapshot(
-            pods, usage.cards, self._counters.totals, self._tenants(), self._cap_hits.totals
+            pods,
+            usage.cards,
+            self._counters.totals,
+            self._tenants(),
+            self._cap_hits.totals,
+            others_of(fresh, entries.keys()),
         )
 
     def _by_agent(self, entries: Mapping[str, PodEntry]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.enforcer import Enforcer
 from gpumem_operator.reports.measured import GpuContainer
+from gpumem_operator.reports.others import OtherUse
 from gpumem_operator.reports.pictures import Amount, ProcessReading
 from gpumem_operator.reports.process_hold import ProcessHold, hold_of
 from gpumem_operator.reports.report import Server
@@ -19,7 +20,8 @@ MOST_PROCESSES = 32
 def usage_document(
     snapshot: Snapshot, *, now: str, namespace: str = "", pod: str = ""
 ) -> dict[str, Any]:
-    """All pods, or those of one namespace, or one; and all cards. `now` is RFC 3339 in UTC."""
+    """All pods, or those of one namespace, or one; all cards, and what others hold of them, whose
+    names nobody here knows. `now` is RFC 3339 in UTC."""
     views = [
         view
         for view in snapshot.pods.values()
@@ -31,6 +33,7 @@ def usage_document(
         "time": now,
         "pods": [pod_row(view) for view in views],
         "cards": [_card(card) for card in snapshot.cards],
+        "others": [_other(use) for use in snapshot.others],
     }
 
 
@@ -124,6 +127,17 @@ def _process(hold: ProcessHold) -> dict[str, Any]:
 
 def _servers(process: ProcessReading) -> list[Server]:
     return process.claim.servers if process.claim else []
+
+
+def _other(use: OtherUse) -> dict[str, Any]:
+    return {
+        "node": use.node,
+        "podUid": use.pod_uid,
+        "containerId": use.container_id or None,
+        "gpu": use.gpu or None,
+        **_amount(use.amount),
+        "processes": use.processes,
+    }
 
 
 def _card(card: Card) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from gpumem_operator.reports.cards import Card
 from gpumem_operator.reports.counters import Account, Totals
 from gpumem_operator.reports.enforcement import enforcers_of
 from gpumem_operator.reports.enforcer import Enforcer, weakest
+from gpumem_operator.reports.others import OtherUse
 from gpumem_operator.reports.tenant_view import TenantView
 from gpumem_operator.reports.uses import PodUse
 
@@ -67,6 +68,8 @@ class Snapshot:
     tenants: tuple[TenantView, ...] = ()
     """By name."""
     cap_hits: Mapping[CapPlace, int] = field(default_factory=dict)
+    others: tuple[OtherUse, ...] = ()
+    """What agents see of pods that are in `pods` not: they ask for no GPU, or have ended."""
 
 
 def view_of(
