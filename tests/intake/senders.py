@@ -22,7 +22,16 @@ from report_builders import Raw
 
 NODE = "gpu-1"
 """Without an agent."""
-AGENT_NODES = ("agent-1", "agent-2", "agent-3", "agent-4", "agent-5", "agent-6", "agent-7", "agent-8")
+AGENT_NODES = (
+    "agent-1",
+    "agent-2",
+    "agent-3",
+    "agent-4",
+    "agent-5",
+    "agent-6",
+    "agent-7",
+    "agent-8",
+)
 """One for each test with an agent, whose word counts on its node for 90 s."""
 AGENT = "gpu-memory-operator-agent"
 ADDRESS = "https://reports.example:9443/v1/reports"

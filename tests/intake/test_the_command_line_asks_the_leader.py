@@ -256,7 +256,9 @@ def test_a_pod_that_asked_for_no_gpu_and_holds_memory_of_one_is_told_of(
     shown = cast.until(why)
     assert f"used by main on {GPU}: 4Gi in 1 process (said by NodeAgent)" in shown
     assert "next step: ask for the GPU in resources.limits, or have its namespace labelled" in shown
-    [row] = [line.split() for line in reader.asks("top", "-A").stdout.splitlines() if "/cpu" in line]
+    [row] = [
+        line.split() for line in reader.asks("top", "-A").stdout.splitlines() if "/cpu" in line
+    ]
     assert row == [node, GPU, f"{cast.namespace}/cpu", "4Gi", "1"]
 
 
