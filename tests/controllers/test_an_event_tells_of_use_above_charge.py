@@ -36,6 +36,7 @@ class Scene:
         pod = managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running")
         pod["spec"]["shareProcessNamespace"] = True
         pod["spec"]["initContainers"] = [{"name": "gpumem-sidecar"}]
+        pod["spec"]["nodeName"] = "gpu-1"
         self.cache.pods.see(sealed(pod, seal))
         self.seconds = 0.0
         self.board = UsageBoard(self.cache, values=Values(), monotonic=lambda: self.seconds)

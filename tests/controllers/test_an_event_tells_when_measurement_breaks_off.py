@@ -35,6 +35,7 @@ class Scene:
         pod = managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running")
         pod["spec"]["shareProcessNamespace"] = True
         pod["spec"]["initContainers"] = [{"name": "gpumem-sidecar"}]
+        pod["spec"]["nodeName"] = "gpu-1"
         self.cache.pods.see(sealed(pod, seal))
         self.worker = StatusWorker(
             self.cache,

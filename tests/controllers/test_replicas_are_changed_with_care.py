@@ -148,6 +148,7 @@ class Stage:
         raw = managed_pod(
             name, policy="training", limit_bytes=10 * GIB, labels={"app": app}, phase="Running"
         )
+        raw["spec"] |= {"nodeName": "gpu-1", "initContainers": [{"name": "gpumem-sidecar"}]}
         self.cache.pods.see(sealed(raw, SEAL))
         uid = raw["metadata"]["uid"]
         self.board.store.take(Sender("Sidecar", uid), report(process(gib * GIB, pod=uid)), 100.0)

@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.installation import Installation
 from intake.senders import ADDRESS, NODE, POLICY, Cast
-from report_builders import GIB, GPU, gpu, process, raw_report
+from report_builders import GIB, GPU, Raw, gpu, process, raw_report
 
 pytestmark = pytest.mark.cluster
 
@@ -29,6 +29,16 @@ def test_a_sidecar_is_told_where_to_send_and_whom_to_trust(cast: Cast) -> None:
     assert cast.send(cast.token("told"), raw_report()).status == 200
 
 
+def limit_of(uid: str) -> Raw:
+    """As an answer tells it."""
+    return {
+        "podUid": uid,
+        "container": "main",
+        "containerId": "train-main",
+        "limitBytes": 8 * GIB,
+    }
+
+
 def test_use_goes_into_the_statuses_of_policy_and_tenant(cast: Cast) -> None:
     uid = cast.pod("train")
     cast.until(lambda: cast.memory().get("unknownPods") == 1)
@@ -38,7 +48,7 @@ def test_use_goes_into_the_statuses_of_policy_and_tenant(cast: Cast) -> None:
     token = cast.token("train")
     reply = cast.send(token, raw_report(process(3 * GIB, pod=uid)))
     assert (reply.status, reply.body["next"]) == (200, "Any")
-    assert reply.body["limits"] == [{"podUid": uid, "container": "main", "limitBytes": 8 * GIB}]
+    assert reply.body["limits"] == [limit_of(uid)]
     cast.until(lambda: cast.memory().get("usedBytes") == 3 * GIB)
     assert cast.memory()["readable"] == {"declared": "8Gi", "used": "3Gi"}
     assert cast.memory()["unknownPods"] == 0
@@ -103,7 +113,7 @@ def test_an_agent_sees_cards_and_is_believed_before_a_sidecar(cast: Cast) -> Non
     )
     reply = cast.send(cast.agent(node), told)
     assert reply.status == 200
-    assert {"podUid": uid, "container": "main", "limitBytes": 8 * GIB} in reply.body["limits"]
+    assert limit_of(uid) in reply.body["limits"]
     where = {"namespace": cast.namespace, "pod": "train", "container": "main"}
     cast.until(lambda: cast.series("gpumem_used_bytes", **where) == [5 * GIB])
     parts = {

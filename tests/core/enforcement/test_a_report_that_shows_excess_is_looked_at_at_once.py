@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpumem_operator.enforcement.judged import holds_of, may_show_excess
 from gpumem_operator.reports.attribution import attribute
+from gpumem_operator.reports.gpu_names import NodeNames
 from gpumem_operator.reports.measured import MeasuredPod, limits_of_pod
 from gpumem_operator.reports.pictures import Picture, Sender, picture_of
 from gpumem_operator.reports.report import Answer
@@ -20,6 +21,7 @@ from report_builders import GIB, GPU, NODE, OTHER_GPU, container, gpu, measured,
 
 IDS = {"0123": "main", "4567": "second"}
 AGENT = Sender("NodeAgent", NODE)
+NAMES = NodeNames({GPU, OTHER_GPU})
 
 
 def pod(uid: str = "pod-1", *limits: int) -> MeasuredPod:
@@ -60,7 +62,8 @@ def seen(*held: Held, used: int = 0) -> Picture:
     processes = [one.raw(100 + number) for number, one in enumerate(held)]
     cards = [gpu(GPU, used=used * GIB), gpu(OTHER_GPU, used=used * GIB)]
     owners = {("pod-1", "main"): [GPU]} if used else {}
-    return picture_of(report(*processes, gpus=cards, agent=True, given=owners), AGENT, 0.0)
+    told = report(*processes, gpus=cards, agent=True, given=owners)
+    return picture_of(told, AGENT, 0.0, NAMES)
 
 
 def is_over(picture: Picture) -> bool:
@@ -101,7 +104,8 @@ def test_a_pod_without_a_limit_and_one_within_it_are_no_reason_to_look() -> None
     assert not may_show_excess(picture, [])
     assert is_over(picture), "managed memory on a card of its own"
     assert may_show_excess(picture, limits_of_pod(pod("pod-1", 8, 5)))
-    within = picture_of(report(process(4 * GIB), gpus=[gpu(used=4 * GIB)]), AGENT, 0.0)
+    told = report(process(4 * GIB), gpus=[gpu(used=4 * GIB)])
+    within = picture_of(told, AGENT, 0.0, NAMES)
     assert not may_show_excess(within, limits_of_pod(pod("pod-1", 8, 5)))
 
 
