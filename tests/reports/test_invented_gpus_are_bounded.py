@@ -55,5 +55,5 @@ def test_an_agent_passes_on_names_of_its_own_cards_alone() -> None:
     )
     assert rows(use(agent=agent(*claims, gpus=[gpu(GPU)]))) == [
         ("main", "", "TooManyGPUs"),
-        ("main", GPU, GIB),
+        ("main", GPU, "NotAvailable"),
     ]
