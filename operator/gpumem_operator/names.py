@@ -60,6 +60,8 @@ READER_HEADER: Final = "X-Gpumem-Token"
 OVERUSE_CONDITION: Final = f"{GROUP}/Overuse"
 """Condition of pods: a container holds more than its limit; its reason says what was begun."""
 
+FENCE_ANNOTATION: Final = f"{GROUP}/fence"
+"""On waiting pods, by the leader: its epoch, where it gave away room that was kept for the pod."""
 QUOTA_GATE: Final = f"{GROUP}/quota"
 """Scheduling gate of pods, by admission: opened by the leader when the tenant has room."""
 MOST_IN_A_GROUP: Final = 1000

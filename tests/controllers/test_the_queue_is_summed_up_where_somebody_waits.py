@@ -67,7 +67,7 @@ def test_a_pod_whose_gate_was_opened_waits_no_more() -> None:
     cache.seal = SEAL
     waits = sealed(a_pod("waits", gates=WAITS), SEAL)
     cache.pods.see(waits)
-    assert [pod.uid for pod in cache.gated_pods()] == [waits["metadata"]["uid"]]
+    assert [row.uid for row in cache.gated_pods()] == [waits["metadata"]["uid"]]
 
     opened = {**waits, "metadata": {**waits["metadata"], "resourceVersion": "2"}}
     cache.pods.see({**opened, "spec": {**waits["spec"], "schedulingGates": []}})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from endtoend.quota import (
+    GATE,
     create,
     end,
     gates_of,
@@ -130,6 +131,38 @@ def test_in_two_tenants_a_pod_needs_room_in_both(team: Team) -> None:
     goes_on(team, "next")
     until_charged(team, 16)
     until_charged(team, 16, tenant=second(team))
+
+
+def test_room_that_was_kept_for_a_pod_is_given_away_only_once_the_pod_is_fenced(
+    team: Team,
+) -> None:
+    """As when its namespace came to a second tenant after a leader had reserved in the first."""
+    put_tenant(team, limit="16Gi")
+    put_tenant(team, name=second(team), limit="8Gi")
+    create(team, "first")
+    until_charged(team, 8)
+    until_charged(team, 8, tenant=second(team))
+    create(team, "next")
+    waits(team, "next", tenant=second(team))
+    before = team.get("pod", "next")["metadata"]
+
+    kept = {"namespace": team.name, "name": "next", "podUID": before["uid"], "bytes": 8 * 2**30}
+    change = json.dumps({"status": {"reservations": [kept]}})
+    where = ["gmt", team.name, "--subresource=status", "--type=merge", "-p", change]
+    team.cluster.kubectl("patch", *where)
+
+    mark = r"jsonpath={.metadata.annotations.gpumemory\.dev/fence}"
+    epoch = team.get("gmt", team.name)["status"]["epoch"]
+    team.until("get", "pod", "next", "-o", mark, until=f"{epoch}.")
+    reservations = "jsonpath={.metadata.name}:{.status.reservations};"
+    team.until("get", "gmt", team.name, "-o", reservations, until=":[];")
+    after = team.get("pod", "next")["metadata"]
+    assert after["resourceVersion"] != before["resourceVersion"]
+    assert gates_of(team, "next") == [GATE]
+
+    put_tenant(team, name=second(team), limit="16Gi")
+
+    goes_on(team, "next")
 
 
 def test_in_a_tenant_that_warns_beside_one_that_queues_only_the_latter_is_asked(

@@ -20,6 +20,7 @@ _OURS: Final = frozenset(
         names.POLICY_HASH_ANNOTATION,
         names.NODE_AFFINITY_ANNOTATION,
         names.RESERVE_ANNOTATION,
+        names.FENCE_ANNOTATION,
     }
 )
 

@@ -25,7 +25,7 @@ from gpumem_operator.controllers.entries import (
     slim_node,
 )
 from gpumem_operator.controllers.inbox import Inbox
-from gpumem_operator.controllers.table import Key, Table
+from gpumem_operator.controllers.table import Key, Row, Table
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.listing import pages
 from gpumem_operator.kube.resources import NAMESPACES, NODES, PODS, POLICIES, TENANTS, Resource
@@ -94,10 +94,10 @@ class Cache:
             if row := self.pods.get(key):
                 yield row.value
 
-    def gated_pods(self) -> list[PodEntry]:
+    def gated_pods(self) -> list[Row[PodEntry]]:
         """Pods that carry our gate, by namespace and name."""
         rows = (self.pods.get(key) for key in sorted(self._gated))
-        return [row.value for row in rows if row]
+        return [row for row in rows if row]
 
     def _follow_gate(self, key: Key, _: object, new: PodEntry | None) -> None:
         if new is not None and new.gated:

@@ -160,7 +160,11 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
             "labels": metadata.get("labels") or {},
             "annotations": {
                 key: annotations[key]
-                for key in (names.POLICY_HASH_ANNOTATION, names.GROUP_SIZE_ANNOTATION)
+                for key in (
+                    names.POLICY_HASH_ANNOTATION,
+                    names.GROUP_SIZE_ANNOTATION,
+                    names.FENCE_ANNOTATION,
+                )
                 if key in annotations
             },
             **_ending(metadata),

@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,18 +16,20 @@ from gpumem_operator.api.stored_status import differs
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry
-from gpumem_operator.controllers.gates import open_gate
+from gpumem_operator.controllers.gates import fence, open_gate
 from gpumem_operator.controllers.inbox import Inbox
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.queue_events import QueueEvents
-from gpumem_operator.controllers.queue_picture import Picture, picture_of
+from gpumem_operator.controllers.queue_picture import Picture, Stored, picture_of
 from gpumem_operator.controllers.table import Key
+from gpumem_operator.controllers.touched import Touched
 from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.errors import Conflict, NotFound
 from gpumem_operator.kube.lease import LeadershipLost
 from gpumem_operator.kube.resources import NAMESPACES, PODS, TENANTS
 from gpumem_operator.ledger import epoch
+from gpumem_operator.ledger.epoch import Standing
 from gpumem_operator.ledger.groups import WaitingPod
 from gpumem_operator.ledger.queue import Turn, decide
 from gpumem_operator.ledger.queue_status import queue_status
@@ -65,7 +66,10 @@ class QueueWorker:
         self._monotonic = monotonic
         self._epoch = 0
         self._begun = False
-        self._touched = _Touched()
+        self._raised: set[str] = set()
+        """Uids of tenants that this leader wrote its epoch into."""
+        self._fences = 0
+        self._touched = Touched()
         self._gone: set[str] = set()
         """Uids of pods that are not there any more, of which a reservation may be left."""
         self._unseen: dict[str, float] = {}
@@ -119,6 +123,8 @@ class QueueWorker:
     async def begin(self) -> None:
         """Raise the epoch of every tenant, then list the pods: only then anything is decided."""
         rows = [row.value.status.get("epoch") for _, row in self._cache.tenants.rows()]
+        self._begun = False
+        self._raised.clear()
         self._epoch = epoch.next_epoch(rows)
         for (_, name), _ in list(self._cache.tenants.rows()):
             await self._raise_epoch(name)
@@ -128,14 +134,16 @@ class QueueWorker:
 
     async def turn(self) -> None:
         """Reserve what there is room for, and open the gates of pods that have all they need."""
-        touched, self._touched = self._touched, _Touched()
+        touched, self._touched = self._touched, Touched()
         try:
             await self._turn(touched)
         except BaseException:
             self._touched.add(touched)
             raise
 
-    async def _turn(self, touched: "_Touched") -> None:
+    async def _turn(self, touched: Touched) -> None:
+        if not self._begun:
+            await self.begin()
         await self._adopt_tenants()
         recount = touched.tenants(self._cache)
         picture = await self._surely_unwanted(
@@ -151,6 +159,7 @@ class QueueWorker:
             alive=picture.alive,
             now=self._now().timestamp(),
         )
+        await self._fence(turn.lacking)
         await self._write(picture, turn)
         await self._open(turn.through)
         self._events.tell(picture, turn)
@@ -160,16 +169,19 @@ class QueueWorker:
         late = False
         for (_, name), row in list(self._cache.tenants.rows()):
             stored = row.value.status.get("epoch")
-            match epoch.standing(stored, self._epoch):
-                case epoch.Standing.LATER:
+            match self._standing(row.uid, row.value.status):
+                case Standing.TAKEN:
+                    await self.begin()
+                    return
+                case Standing.LATER:
                     raise LeadershipLost(
                         f"tenant {name} has epoch {stored}, and this leader's is {self._epoch}:"
                         " another one leads"
                     )
-                case epoch.Standing.EARLIER:
+                case Standing.EARLIER:
                     await self._raise_epoch(name)
                     late = late or stored is not None
-                case epoch.Standing.OWN:
+                case Standing.OWN:
                     pass
         if late:
             await self._cache.list_pods(self._writer.api)
@@ -177,10 +189,14 @@ class QueueWorker:
     async def _raise_epoch(self, name: str) -> None:
         """What is stored then is known: the answer is taken in. Raises Conflict after a retry."""
         row = self._cache.tenants.get(("", name))
-        if row is None:
+        standing = row and self._standing(row.uid, row.value.status)
+        if row is None or standing is Standing.OWN:
             return
+        if standing is not Standing.EARLIER:
+            raise Conflict(f"tenant {name}", "another leader has an epoch as high", 409)
         try:
             await self._write_status(name, row.version, {"epoch": self._epoch})
+            self._raised.add(row.uid)
         except NotFound:
             self._cache.tenants.drop(("", name), row.uid)
         except Conflict:
@@ -193,7 +209,7 @@ class QueueWorker:
             stored = picture.stored[account.name]
             wanted = queue_status(account, turn, epoch=self._epoch, generation=stored.generation)
             if differs(stored.status, wanted):
-                self._check_epoch(account.name, stored.status)
+                self._check_epoch(account.name, stored)
                 try:
                     await self._write_status(account.name, stored.version, wanted)
                 except Conflict:
@@ -201,10 +217,19 @@ class QueueWorker:
                     self._cache.tenants.see(answer)
                     raise
 
-    def _check_epoch(self, name: str, status: Mapping[str, Any]) -> None:
+    def _check_epoch(self, name: str, stored: Stored) -> None:
         """What was read while the turn went on may be another leader's: it is not written over."""
-        if epoch.standing(status.get("epoch"), self._epoch) is not epoch.Standing.OWN:
+        if self._standing(stored.uid, stored.status) is not Standing.OWN:
             raise Conflict(f"tenant {name}", "its epoch changed since it was adopted", 409)
+
+    def _standing(self, uid: str, status: Mapping[str, Any]) -> Standing:
+        return epoch.standing(status.get("epoch"), self._epoch, raised=uid in self._raised)
+
+    async def _fence(self, pods: Iterable[WaitingPod]) -> None:
+        """Before room that was kept for them is given away. Raises Conflict where one changed."""
+        for pod in pods:
+            self._fences += 1
+            await fence(self._cache, self._writer, pod, epoch.fence(self._epoch, self._fences))
 
     async def _write_status(self, name: str, version: int, status: Mapping[str, Any]) -> None:
         path = TENANTS.path(name, subresource="status")
@@ -217,12 +242,13 @@ class QueueWorker:
         async def one(pod: WaitingPod) -> None:
             async with places:
                 with attempt("queue", f"gate of pod {pod.title}") as outcome:
-                    await open_gate(self._cache, self._writer, (pod.namespace, pod.name), pod.uid)
+                    await open_gate(self._cache, self._writer, pod)
             if outcome.failed:
                 pause = 0.0 if outcome.overtaken else self._periods.retry
                 asyncio.get_running_loop().call_later(pause, self._changed.add, "gates")
 
-        await asyncio.gather(*(one(pod) for pod in pods))
+        # What a later leader fenced is for it to decide about.
+        await asyncio.gather(*(one(pod) for pod in pods if pod.fenced_by <= self._epoch))
 
     async def _surely_unwanted(self, picture: Picture, recount: Container[str]) -> Picture:
         """A gate that no tenant wants is opened at once, so it has to be true.
@@ -267,29 +293,3 @@ class QueueWorker:
         self._cache.namespaces.see(namespace)
         self._cache.pods.see(found)
         return True
-
-
-@dataclass
-class _Touched:
-    """What changed since charges were last counted. Mutable: listeners add to it."""
-
-    namespaces: set[str] = field(default_factory=set)
-    everything: bool = False
-
-    def add(self, other: "_Touched") -> None:
-        self.namespaces |= other.namespaces
-        self.everything = self.everything or other.everything
-
-    def tenants(self, cache: Cache) -> frozenset[str]:
-        """Those to count again at once: their webhooks give room away by what is stored.
-
-        The others can wait for the statuses, which are written at their own pace.
-        """
-        if self.everything:
-            return frozenset(cache.memberships.by_tenant)
-        return frozenset(
-            record.name
-            for namespace in self.namespaces
-            for record in cache.memberships.by_namespace.get(namespace, ())
-            if record.spec is not None and record.spec.quota.on_exceeded == "Reject"
-        )

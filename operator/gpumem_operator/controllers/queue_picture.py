@@ -7,14 +7,17 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from gpumem_operator import names
 from gpumem_operator.api.quantity import add_bytes
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.charged_pods import charged_pods
 from gpumem_operator.controllers.entries import PodEntry
+from gpumem_operator.controllers.table import Row
 from gpumem_operator.ledger.book import Account
 from gpumem_operator.ledger.charge import rates_of
 from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.epoch import fenced_by
 from gpumem_operator.ledger.groups import Group, Held, WaitingPod
 from gpumem_operator.ledger.reservation import Reservation, stored_reservations
 
@@ -25,6 +28,7 @@ class Stored(NamedTuple):
     version: int
     generation: int
     status: Mapping[str, Any]
+    uid: str
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,9 @@ def picture_of(cache: Cache, values: Values, *, recount: Container[str] = frozen
     Of tenants that nobody waits for nothing is summed up, unless `recount` has their name: this is
     done at each change of a pod.
     """
-    gated = cache.gated_pods()
-    waiting = tuple(_waiting_pods(cache, values, gated))
+    rows = cache.gated_pods()
+    gated = [row.value for row in rows]
+    waiting = tuple(_waiting_pods(cache, values, rows))
     asked = {tenant for pod in waiting for tenant in pod.needs or ()}
     accounts, stored, charged = [], {}, {}
     for (_, name), row in sorted(cache.tenants.rows()):
@@ -81,7 +86,7 @@ def picture_of(cache: Cache, values: Values, *, recount: Container[str] = frozen
             hold_after_seconds=record.spec.quota.hold_after_seconds,
         )
         accounts.append(account)
-        stored[name] = Stored(row.version, record.generation, status)
+        stored[name] = Stored(row.version, record.generation, status, row.uid)
     seen, opened = _reserved_pods(cache, accounts)
     return Picture(
         accounts=tuple(accounts),
@@ -128,10 +133,12 @@ def _reserved_pods(
     return frozenset(seen | opened), frozenset(opened)
 
 
-def _waiting_pods(cache: Cache, values: Values, gated: Sequence[PodEntry]) -> Iterable[WaitingPod]:
-    revisions = _revisions(cache, {pod.pod["metadata"]["namespace"] for pod in gated})
-    for pod in gated:
-        metadata = pod.pod["metadata"]
+def _waiting_pods(
+    cache: Cache, values: Values, gated: Sequence[Row[PodEntry]]
+) -> Iterable[WaitingPod]:
+    revisions = _revisions(cache, {row.value.pod["metadata"]["namespace"] for row in gated})
+    for row in gated:
+        pod, metadata = row.value, row.value.pod["metadata"]
         yield WaitingPod(
             uid=pod.uid,
             namespace=metadata["namespace"],
@@ -140,6 +147,8 @@ def _waiting_pods(cache: Cache, values: Values, gated: Sequence[PodEntry]) -> It
             needs=_needs(cache, values, pod),
             priority=pod.pod["spec"].get("priority") or 0,
             group=pod.group,
+            version=row.version,
+            fenced_by=fenced_by(pod.annotations.get(names.FENCE_ANNOTATION)),
             older_revision=_older(pod, revisions),
         )
 

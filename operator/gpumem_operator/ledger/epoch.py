@@ -2,11 +2,14 @@
 
 A new leader first writes its epoch into every tenant, then lists the pods, and only then decides.
 What an earlier leader still has on its way was read under another resourceVersion and is refused;
-what it wrote before, the new leader has read.
+what it wrote before, the new leader has read. Two that begin at once may choose the same epoch: it
+belongs to the one that stored it in a tenant first.
 """
 
 from collections.abc import Iterable
 from enum import Enum
+
+from gpumem_operator.api.quantity import whole_number
 
 
 class Standing(Enum):
@@ -15,6 +18,7 @@ class Standing(Enum):
     OWN = "it may be written"
     EARLIER = "the epoch has to be raised and pods listed first"
     LATER = "somebody else leads"
+    TAKEN = "somebody else chose the same epoch: a higher one is needed"
 
 
 def next_epoch(stored: Iterable[int | None]) -> int:
@@ -22,8 +26,23 @@ def next_epoch(stored: Iterable[int | None]) -> int:
     return max((epoch or 0 for epoch in stored), default=0) + 1
 
 
-def standing(stored: int | None, own: int) -> Standing:
-    """Compares the epoch in a status with the leader's own."""
-    if stored is not None and stored > own:
+def standing(stored: int | None, own: int, *, raised: bool) -> Standing:
+    """Compares the epoch in a status with the leader's own; `raised` where it wrote it there."""
+    if stored is None or stored < own:
+        return Standing.EARLIER
+    if stored > own:
         return Standing.LATER
-    return Standing.OWN if stored == own else Standing.EARLIER
+    return Standing.OWN if raised else Standing.TAKEN
+
+
+def fence(epoch: int, number: int) -> str:
+    """What a leader writes into a pod before it gives room away that was kept for it.
+
+    `number` counts the fences of one leader: each of them changes the pod's resourceVersion.
+    """
+    return f"{epoch}.{number}"
+
+
+def fenced_by(text: str | None) -> int:
+    """The epoch in such a mark; 0 where there is none that can be read."""
+    return whole_number((text or "").partition(".")[0]) or 0

@@ -43,6 +43,10 @@ class WaitingPod:
     """Bytes by tenant that is asked for room; None where that can not be told."""
     priority: int = 0
     group: Group | None = None
+    version: int = 0
+    """resourceVersion under which it was read."""
+    fenced_by: int = 0
+    """Epoch of the leader that gave away what was kept for it; 0 where none has."""
     older_revision: Held | None = None
     """What older pods of the same rollout hold; None where there are none."""
 

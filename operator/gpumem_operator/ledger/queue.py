@@ -36,6 +36,9 @@ class Turn:
     """What the status of each tenant has to hold."""
     through: tuple[WaitingPod, ...]
     """Pods whose gate may be opened now: all that they need is reserved in stored statuses."""
+    lacking: tuple[WaitingPod, ...]
+    """Pods that have room reserved and lack other room by now. An earlier leader may still be about
+    to open their gate: they have to be fenced before anything is written."""
     waiting: tuple[Waiting, ...]
     """In order."""
     held: Mapping[str, int]
@@ -65,9 +68,9 @@ def decide(
     members = Counter(alive)
     members.update(pod.group for pod in through if pod.group is not None)
     provided = {pod.uid for pod in through}
-    lacking = [pod for pod in pods if pod.uid not in provided]
+    others = [pod for pod in pods if pod.uid not in provided]
     waiting = []
-    for entry in entries_of(lacking, members):
+    for entry in entries_of(others, members):
         obstacle = _obstacle(entry, books)
         if obstacle is None:
             for pod in entry.pods:
@@ -82,7 +85,7 @@ def decide(
         waiting.append(Waiting(entry, obstacle, holds))
     reservations = {name: tuple(book.reservations) for name, book in books.items()}
     held = {name: book.held_bytes for name, book in books.items()}
-    return Turn(reservations, through, tuple(waiting), held)
+    return Turn(reservations, through, _lacking(others, kept), tuple(waiting), held)
 
 
 def _provided(
@@ -95,6 +98,14 @@ def _provided(
         for pod in pods
         if pod.needs is not None and all(pod.uid in reserved[name] for name in pod.needs)
     )
+
+
+def _lacking(
+    pods: Iterable[WaitingPod], kept: Mapping[str, Iterable[Reservation]]
+) -> tuple[WaitingPod, ...]:
+    # A pod whose needs can not be told keeps what it has.
+    reserved = {one.pod_uid for rows in kept.values() for one in rows}
+    return tuple(pod for pod in pods if pod.needs is not None and pod.uid in reserved)
 
 
 def _still_needed(

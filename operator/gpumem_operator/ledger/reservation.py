@@ -8,8 +8,9 @@
 Reserve: written into the tenant's status, with its resourceVersion, before the pod may go on.
 Convert: the leader sees the pod without our gate; charge and reservation change in one write.
 Lapse: the leader has not seen the pod for LAPSE_SECONDS, and a read by name does not find its uid.
-Only the leader opens gates, and only of pods that have all their reservations in stored statuses:
-what it gives back can not have been used.
+Only the leader opens gates, and only of pods that have all their reservations in stored statuses.
+Before one that lacks another is given back, the pod is fenced: an earlier leader that was about to
+open its gate can not do so any more, because it read the pod under another resourceVersion.
 """
 
 from collections.abc import Container, Iterable, Mapping

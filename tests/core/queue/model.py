@@ -6,7 +6,7 @@ order, stop between any two steps, and go on although another one leads: nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpumem_operator.ledger import epoch
@@ -17,6 +17,7 @@ from gpumem_operator.ledger.reservation import Reservation
 
 HOLD_AFTER = 5.0
 MEMBERSHIP: Mapping[str, tuple[str, ...]] = {
+    "alone": ("a",),
     "first": ("a",),
     "both": ("a", "b"),
     "second": ("b",),
@@ -24,6 +25,8 @@ MEMBERSHIP: Mapping[str, tuple[str, ...]] = {
     "fourth": ("b", "refusing"),
 }
 """Tenants of each namespace; pods of `refusing` are reserved for by webhooks and never gated."""
+COVERED = {**MEMBERSHIP, "first": ("a", "b")}
+"""The same once `b` selects another namespace."""
 REFUSING = ("third", "fourth")
 
 
@@ -41,6 +44,7 @@ class Pod:
     deleted: bool = False
     group: Group | None = None
     priority: int = 0
+    fence: int = 0
 
     @property
     def charged(self) -> bool:
@@ -76,6 +80,8 @@ class Server:
     now: float = 0.0
     history: list[Pod] = field(default_factory=list)
     """Every version of every pod, for watches."""
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MEMBERSHIP)
+    """Whoever decides knows them at once; what was decided before stays as it is."""
 
     def write(self, wanted: Tenant) -> Tenant:
         """A status, if its version is the stored one. Raises ConflictError."""
@@ -98,24 +104,29 @@ class Server:
         self.history.append(stored)
         return stored
 
-    def open(self, uid: str) -> Pod | None:
-        """What a patch of the gate answers: None where there is no such pod."""
-        pod = self.pods.get(uid)
-        return pod and (self.put(replace(pod, gated=False)) if pod.gated else pod)
+    def patch(self, pod: Pod) -> Pod | None:
+        """What a patch of a pod as it was read answers: None where there is none any more.
 
-    def taken(self, tenant: str) -> int:
+        Raises ConflictError where it changed.
+        """
+        stored = self.pods.get(pod.uid)
+        if stored is not None and stored.version != pod.version:
+            raise ConflictError
+        return stored and self.put(pod)
+
+    def taken(self, tenant: str, *, without: Container[str] = ()) -> int:
         """What the tenant's pods take, and what is kept for others: counted from what is true."""
         charged = {
             pod.uid: pod.amount
             for pod in self.pods.values()
-            if pod.charged and tenant in MEMBERSHIP[pod.namespace]
+            if pod.charged and tenant in self.members[pod.namespace]
         }
-        kept = sum(
-            one.amount_bytes
+        kept = {
+            one.pod_uid: one.amount_bytes
             for one in self.tenants[tenant].reservations
             if one.pod_uid not in charged
-        )
-        return sum(charged.values()) + kept
+        }
+        return sum(amount for uid, amount in (charged | kept).items() if uid not in without)
 
 
 class Leader:
@@ -129,8 +140,10 @@ class Leader:
         self.gone: set[str] = set()
         self.ended = False
         self.raising = sorted(server.tenants)
+        self.raised: set[str] = set()
+        self.fencing: list[Pod] = []
         self.pending: list[Tenant] = []
-        self.through: list[str] = []
+        self.through: list[Pod] = []
 
     @property
     def ready(self) -> bool:
@@ -143,6 +156,8 @@ class Leader:
             return
         if self.raising:
             self._raise_epoch(self.raising[0])
+        elif self.fencing:
+            self._fence(self.fencing.pop(0))
         elif self.pending:
             self._write(self.pending.pop(0))
         elif self.through:
@@ -172,7 +187,7 @@ class Leader:
         """What it would do with what it knows."""
         return decide(
             [self._account(name) for name in self.tenants],
-            [_waiting(pod) for pod in self._pods() if pod.gated and not pod.finished],
+            [self._waiting(pod) for pod in self._pods() if pod.gated and not pod.finished],
             opened={pod.uid for pod in self._pods() if not pod.gated or pod.finished},
             gone=self.gone | {pod.uid for pod in self.pods.values() if pod.deleted},
             alive=_alive(list(self._pods())),
@@ -187,16 +202,20 @@ class Leader:
         return Account(name, stored.limit, self._charged(name), stored.reservations, HOLD_AFTER)
 
     def _charged(self, tenant: str) -> int:
-        mine = (pod for pod in self._pods() if tenant in MEMBERSHIP[pod.namespace])
+        mine = (pod for pod in self._pods() if tenant in self.server.members[pod.namespace])
         return sum(pod.amount for pod in mine if pod.charged)
 
     def _raise_epoch(self, name: str) -> None:
-        stored = self.server.tenants[name]
-        if stored.epoch is not None and stored.epoch >= self.epoch:
-            # Another one became leader at the same time, or later.
-            self.ended = True
-            return
-        self.tenants[name] = self.server.write(replace(stored, epoch=self.epoch))
+        stored = self.tenants[name] = self.server.tenants[name]
+        match self._standing(stored):
+            case epoch.Standing.LATER | epoch.Standing.TAKEN:
+                self.ended = True
+                return
+            case epoch.Standing.EARLIER:
+                self.tenants[name] = self.server.write(replace(stored, epoch=self.epoch))
+                self.raised.add(name)
+            case epoch.Standing.OWN:
+                pass
         self.raising.remove(name)
         if not self.raising:
             self._list()
@@ -211,7 +230,8 @@ class Leader:
 
     def _decide(self) -> None:
         turn = self.turn()
-        self.through = [pod.uid for pod in turn.through]
+        self.through = self._as_known(turn.through)
+        self.fencing = self._as_known(turn.lacking)
         for name, known in sorted(self.tenants.items()):
             charged = self._charged(name)
             wanted = replace(
@@ -228,35 +248,55 @@ class Leader:
         try:
             self.tenants[wanted.name] = self.server.write(wanted)
         except ConflictError:
-            self.pending, self.through = [], []
+            self._forget()
             self._read(wanted.name)
 
     def _read(self, name: str) -> None:
         stored = self.tenants[name] = self.server.tenants[name]
-        match epoch.standing(stored.epoch, self.epoch):
-            case epoch.Standing.LATER:
+        match self._standing(stored):
+            case epoch.Standing.LATER | epoch.Standing.TAKEN:
                 self.ended = True
             case epoch.Standing.EARLIER:
                 self.raising.append(name)
             case epoch.Standing.OWN:
                 pass
 
-    def _open(self, uid: str) -> None:
-        answer = self.server.open(uid)
+    def _standing(self, stored: Tenant) -> epoch.Standing:
+        return epoch.standing(stored.epoch, self.epoch, raised=stored.name in self.raised)
+
+    def _open(self, pod: Pod) -> None:
+        if pod.fence <= self.epoch:
+            self._patch(replace(pod, gated=False))
+
+    def _fence(self, pod: Pod) -> None:
+        self._patch(replace(pod, fence=self.epoch))
+
+    def _patch(self, pod: Pod) -> None:
+        try:
+            answer = self.server.patch(pod)
+        except ConflictError:
+            self._forget()
+            answer = self.server.pods[pod.uid]
         if answer is not None:
             self.see(answer)
 
+    def _forget(self) -> None:
+        """All that was decided: it is decided anew."""
+        self.fencing, self.pending, self.through = [], [], []
 
-def _waiting(pod: Pod) -> WaitingPod:
-    return WaitingPod(
-        uid=pod.uid,
-        namespace=pod.namespace,
-        name=pod.uid,
-        created=pod.created,
-        needs=dict.fromkeys(MEMBERSHIP[pod.namespace], pod.amount),
-        priority=pod.priority,
-        group=pod.group,
-    )
+    def _as_known(self, pods: Iterable[WaitingPod]) -> list[Pod]:
+        return [self.pods[pod.uid] for pod in pods]
+
+    def _waiting(self, pod: Pod) -> WaitingPod:
+        return WaitingPod(
+            uid=pod.uid,
+            namespace=pod.namespace,
+            name=pod.uid,
+            created=pod.created,
+            needs=dict.fromkeys(self.server.members[pod.namespace], pod.amount),
+            priority=pod.priority,
+            group=pod.group,
+        )
 
 
 def _alive(pods: list[Pod]) -> dict[Group, int]:

@@ -4,11 +4,13 @@ order of them no quota is overrun, nobody waits without a reason, and nothing ha
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from core.queue.model import HOLD_AFTER, MEMBERSHIP, REFUSING, Leader, Pod, Server, Tenant
+from core.queue.model import COVERED, HOLD_AFTER, MEMBERSHIP, REFUSING, Leader, Pod, Server, Tenant
 from core.queue.webhook_model import Webhook
 from gpumem_operator.ledger.book import Reason
 from gpumem_operator.ledger.groups import Group
@@ -30,11 +32,13 @@ class QuotaMachine(RuleBasedStateMachine):
         self.leaders = [Leader(self.server)]
         self.webhooks: list[Webhook] = []
         self.allowed = {name: one.limit for name, one in self.server.tenants.items()}
+        self.excused: dict[str, set[str]] = {name: set() for name in TENANTS}
+        """Pods that were there, or on their way, when their namespace came to a tenant."""
         self.count = 0
 
     @rule(
         amount=amounts,
-        namespace=st.sampled_from(("first", "both", "second")),
+        namespace=st.sampled_from(("alone", "first", "both", "second")),
         size=st.sampled_from((1, 1, 2, 3)),
         priority=st.integers(0, 1),
     )
@@ -78,7 +82,17 @@ class QuotaMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(TENANTS), limit=limits)
     def edit_quota(self, name: str, limit: int) -> None:
         self.server.set_limit(name, limit)
-        self.allowed[name] = max(limit, self.server.taken(name))
+        self.allowed[name] = max(limit, self._taken(name))
+
+    @rule(covered=st.booleans())
+    def select_namespaces(self, *, covered: bool) -> None:
+        """Tenant `b` comes to have another namespace, or gives it up."""
+        self.server.members = COVERED if covered else MEMBERSHIP
+        self.server.write(replace(self.server.tenants["b"], counted=False))
+        coming = [pod for one in self.webhooks for pod in one.pods]
+        self.excused["b"] |= {
+            pod.uid for pod in [*self.server.pods.values(), *coming] if pod.namespace == "first"
+        }
 
     @rule(seconds=st.integers(1, 4))
     def wait(self, seconds: int) -> None:
@@ -140,10 +154,13 @@ class QuotaMachine(RuleBasedStateMachine):
 
     def _check_quotas(self) -> None:
         for name, tenant in self.server.tenants.items():
-            taken = self.server.taken(name)
+            taken = self._taken(name)
             # Lowering a quota evicts nobody; from then on what is too much may only become less.
             self.allowed[name] = max(tenant.limit, min(self.allowed[name], taken))
             assert taken <= self.allowed[name], f"{name}: {taken} of {tenant.limit}"
+
+    def _taken(self, name: str) -> int:
+        return self.server.taken(name, without=self.excused[name])
 
     def _look_for_lost_pods(self, leader: Leader) -> None:
         """As a minute after it: a webhook that has not created its pod by then never will."""
@@ -162,7 +179,7 @@ class QuotaMachine(RuleBasedStateMachine):
             charged = sum(
                 pod.amount
                 for pod in self.server.pods.values()
-                if pod.charged and name in MEMBERSHIP[pod.namespace]
+                if pod.charged and name in self.server.members[pod.namespace]
             )
             assert tenant.charged == charged, "the status does not say what is charged"
             assert turn.reservations[name] == tenant.reservations

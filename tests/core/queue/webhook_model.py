@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.queue.model import MEMBERSHIP, ConflictError, Pod, Server, Tenant
+from core.queue.model import ConflictError, Pod, Server, Tenant
 from gpumem_operator.api.tenant import Quota
 from gpumem_operator.ledger.reservation import Reservation
 from gpumem_operator.ledger.reserve import Asking, Page, answer
@@ -20,7 +20,7 @@ class Webhook:
     def __init__(self, server: Server, pods: list[Pod]) -> None:
         self.server = server
         self.pods = pods
-        self.asked = list(MEMBERSHIP[pods[0].namespace])
+        self.asked = list(server.members[pods[0].namespace])
         """Tenants that have not answered."""
         self.gave: list[str] = []
         self.returning: set[str] = set()
