@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from devcluster import Cluster
+from devcluster.failure import log_tail
 from devcluster.installation import Installation
 from endtoend.bystander import standing_by
 from endtoend.crowd import CLIENTS, PODS_IN_ALL, Crowd, Ending
@@ -39,6 +40,8 @@ def doubled() -> Iterator[Installation]:
         Installation.start(cluster, webhook_replicas=2, controller_replicas=2) as started,
     ):
         yield started
+        # Shown where a test failed: a busy machine is seen in what the leaders say.
+        print(log_tail(started.controller_log))
 
 
 def put_tenant(team: Team, mode: str) -> None:
