@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
 from devcluster import Cluster
 from patience import PATIENCE_SECONDS
@@ -79,28 +80,57 @@ def _gibs(spec: dict[str, Any]) -> int:
 def standing_by(cluster: Cluster, namespace: str, *, limit: int) -> Iterator[Bystander]:
     """Watches from before the first pod: a pod of its own, which asks for nothing, proves it."""
     bystander = Bystander(limit)
-    flags = ["--watch", "--output-watch-events", "-o", "json"]
-    with cluster.watch("get", "pods", "-n", namespace, *flags) as process:
-        assert process.stdout is not None
-        reader = threading.Thread(target=_read, args=(process.stdout, bystander))
-        reader.start()
-        try:
-            first = {"name": "first", "image": "none"}
-            body = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": "first"},
-                "spec": {"containers": [first]},
-            }
-            cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(body))
-            bystander.wait_for(lambda: "first" in bystander.names)
-            yield bystander
-            assert process.poll() is None, "the watch ended early"
-        finally:
-            process.kill()
-            reader.join()
+    watch = _Watch(cluster, f"/api/v1/namespaces/{namespace}/pods", bystander)
+    reader = threading.Thread(target=watch.run)
+    reader.start()
+    try:
+        first = {"name": "first", "image": "none"}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "first"},
+            "spec": {"containers": [first]},
+        }
+        cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(body))
+        bystander.wait_for(lambda: "first" in bystander.names)
+        yield bystander
+        assert reader.is_alive(), "the watch has ended"
+    finally:
+        watch.end()
+        reader.join()
 
 
-def _read(lines: IO[bytes], bystander: Bystander) -> None:
-    for line in lines:
-        bystander.see(json.loads(line))
+class _Watch:
+    """Every event from one resourceVersion on: the API server ends the watch of a client that is
+    slow, as all are on a busy machine, and the next one goes on where the last one ended."""
+
+    def __init__(self, cluster: Cluster, path: str, bystander: Bystander) -> None:
+        self._cluster = cluster
+        self._path = path
+        self._bystander = bystander
+        listed = json.loads(cluster.kubectl("get", "--raw", f"{path}?limit=1").stdout)
+        self._version: str = listed["metadata"]["resourceVersion"]
+        self._process = self._start()
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.is_set():
+            assert self._process.stdout is not None
+            for line in self._process.stdout:
+                if not line.endswith(b"\n"):
+                    break  # cut off: the next watch begins with it
+                event = json.loads(line)
+                assert event["type"] != "ERROR", event
+                self._version = event["object"]["metadata"]["resourceVersion"]
+                self._bystander.see(event)
+            self._process.wait()
+            if not self._over.wait(0.2):
+                self._process = self._start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._process.kill()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        query = f"watch=true&resourceVersion={self._version}"
+        return self._cluster.watch("get", "--raw", f"{self._path}?{query}")
