@@ -240,6 +240,28 @@ def test_why_says_what_can_be_said_of_what_is_not_there(cast: Cast, viewer: Pers
     assert "KIND/NAME" in viewer.asks("why", "train", status=2).stderr
 
 
+def test_a_pod_that_asked_for_no_gpu_and_holds_memory_of_one_is_told_of(
+    cast: Cast, reader: Person
+) -> None:
+    node = "agent-8"
+    uid = cast.pod("cpu", node=node, gpus=0)
+    held = process(4 * GIB, pod=uid, container=None, container_id="containerd://cpu-main")
+    told = raw_report(held, agent=True, gpus=[gpu(used=4 * GIB)], start=cast.namespace)
+    assert cast.send(cast.agent(node), told).status == 200
+
+    def why() -> str | None:
+        shown = reader.asks("why", "pod/cpu", "-n", cast.namespace).stdout
+        return shown if "holds memory of one" in shown else None
+
+    shown = cast.until(why)
+    assert f"used by main on {GPU}: 4Gi in 1 process (said by NodeAgent)" in shown
+    assert "next step: ask for the GPU in resources.limits, or have its namespace labelled" in shown
+    [row] = [
+        line.split() for line in reader.asks("top", "-A").stdout.splitlines() if "/cpu" in line
+    ]
+    assert row == [node, GPU, f"{cast.namespace}/cpu", "4Gi", "1"]
+
+
 def test_why_says_why_a_pod_is_not_handled(cast: Cast, viewer: Person) -> None:
     cast.kubectl("delete", "gpumemorypolicy", POLICY)
     cast.pod("cpu", gpus=0)
