@@ -55,9 +55,9 @@ class Stage:
         self.cache.namespaces.see(NAMESPACE)
         enforcement = {"mode": "Enforce", "actions": ["Evict"], "gracePeriodSeconds": 60}
         self.cache.policies.see(policy(selector={}, enforcement=enforcement))
-        pod = sealed(
-            managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running"), SEAL
-        )
+        pod = managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running")
+        pod["spec"] |= {"nodeName": "gpu-1", "initContainers": [{"name": "gpumem-sidecar"}]}
+        pod = sealed(pod, SEAL)
         self.cache.pods.see(pod)
         self.cluster = Cluster(pod)
         self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
