@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 from devcluster import Cluster
 from patience import PATIENCE_SECONDS
@@ -115,17 +115,23 @@ class _Watch:
 
     def run(self) -> None:
         while not self._over.is_set():
-            assert self._process.stdout is not None
-            for line in self._process.stdout:
-                if not line.endswith(b"\n"):
-                    break  # cut off: the next watch begins with it
-                event = json.loads(line)
-                assert event["type"] != "ERROR", event
-                self._version = event["object"]["metadata"]["resourceVersion"]
-                self._bystander.see(event)
-            self._process.wait()
+            with self._process as process:
+                assert process.stdout is not None
+                self._read(process.stdout)
             if not self._over.wait(0.2):
                 self._process = self._start()
+        # One that was started just when it was to end.
+        with self._process as process:
+            process.kill()
+
+    def _read(self, lines: IO[bytes]) -> None:
+        for line in lines:
+            if not line.endswith(b"\n"):
+                break  # cut off: the next watch begins with it
+            event = json.loads(line)
+            assert event["type"] != "ERROR", event
+            self._version = event["object"]["metadata"]["resourceVersion"]
+            self._bystander.see(event)
 
     def end(self) -> None:
         self._over.set()
