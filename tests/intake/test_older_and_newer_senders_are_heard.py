@@ -71,10 +71,10 @@ async def test_a_key_that_is_there_twice_is_refused_since_it_has_two_meanings(bo
 
 
 async def test_a_sidecar_with_more_processes_than_fit_is_told_to_send_fewer() -> None:
-    many = {"processes": [{"pid": n + 1, "gpu": "g", "bytes": 1} for n in range(1025)]}
+    many = {"processes": [{"pid": n + 1, "gpu": "g", "bytes": 1} for n in range(2049)]}
     async with serving() as (client, _):
         status, answer = await send(client, encoded(FULL | many))
-        assert (status, answer["error"]) == (413, "1025 processes are more than 1024")
+        assert (status, answer["error"]) == (413, "2049 processes are more than 2048")
         agent = token("agent", user=AGENT)
         told = encoded(FULL | many | {"sender": "NodeAgent"})
         assert (await send(client, told, with_token=agent))[0] == 200

@@ -45,11 +45,17 @@ def stored(store: Store) -> Seen:
 
 
 @pytest.mark.parametrize(
-    ("processes", "refusals", "unknown"),
-    [(200, 0, None), (600, 1, None), (1000, 2, "ReportTooLarge"), (1600, 2, "ReportTooLarge")],
+    ("processes", "refusals", "unknown", "without_claims"),
+    [
+        (200, 0, None, False),
+        (600, 0, None, False),
+        (1000, 0, None, True),
+        (1600, 0, None, True),
+        (2000, 2, "ReportTooLarge", True),
+    ],
 )
 async def test_what_fits_arrives_at_once_and_the_rest_is_marked(
-    processes: int, refusals: int, unknown: str | None
+    processes: int, refusals: int, unknown: str | None, *, without_claims: bool
 ) -> None:
     clock, outbox = Clock(), Outbox("Sidecar", "start")
     outbox.take(picture(processes), clock.now)
@@ -57,7 +63,7 @@ async def test_what_fits_arrives_at_once_and_the_rest_is_marked(
     assert statuses == [*[413] * refusals, 200] * 4
     seen = stored(store)
     assert seen.unknown == unknown
-    assert {process.claim_left_out for process in seen.processes} == {refusals > 0}
+    assert {process.claim_left_out for process in seen.processes} == {without_claims}
 
 
 async def test_claims_are_there_as_soon_as_there_is_room_for_them() -> None:

@@ -52,7 +52,7 @@ TENANTS_PATH: Final = "/v1/tenants"
 LARGEST_OF_AGENT: Final = 4 * 2**20
 """Bytes: 4,096 processes with all that can be said of them."""
 LARGEST_OF_SIDECAR: Final = 256 * 2**10
-MOST_OF_SIDECAR: Final = 1024
+MOST_OF_SIDECAR: Final = 2048
 """Processes: with all that a sidecar of ours says of each, no more fit into its report."""
 LIMITS: Final = Limits(
     # Each takes some 60 KiB of the 512 MiB of the chart; reports need one for some milliseconds.
