@@ -16,6 +16,7 @@ from gpumem_operator.api.records import NamespaceRecord
 from gpumem_operator.cli import tenants, top, why
 from gpumem_operator.cli.explain import Known, explain_pod
 from gpumem_operator.cli.leader import Release
+from gpumem_operator.cli.target import target_of
 from gpumem_operator.cli.terminal import remark, say
 from gpumem_operator.kube.api import Api
 
@@ -97,7 +98,7 @@ async def test_why_prints_a_line_for_each_thing_it_says(capsys: pytest.CaptureFi
         "spec": {"selector": {"matchLabels": {"app": ESCAPES}}},
         "status": {"conditions": [condition]},
     }
-    target = why.target_of("gmp/a")
+    target = target_of("gmp/a")
     assert target is not None
     api = cast(Api, OneObject(policy))
     await why.run(api, Release(), namespace="ml", target=target, as_json=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -50,6 +51,18 @@ def usage(**fields: Any) -> dict[str, Any]:
     return {"uid": "1", "usedBytes": one["usedBytes"], "containers": [one], **pod_wide}
 
 
+def process(**fields: Any) -> dict[str, Any]:
+    """A process of the leader's row, with nothing that bounds it."""
+    nothing = dict.fromkeys(("capBytes", "reserveBytes", "driverLimitBytes", "unknown"))
+    bound: dict[str, Any] = {"boundBy": "Unknown", "boundReason": None, "frameworks": []}
+    return {"pid": 7, "usedBytes": GIB} | nothing | bound | fields
+
+
+def measured() -> Any:
+    """With a sidecar."""
+    return stored(initContainers=[{"name": names.SIDECAR_CONTAINER}])
+
+
 def told(raw: Any, **known: Any) -> list[str]:
     lines: list[str] = pod_document(raw, replace(KNOWN, **known), about_nodes=())["lines"]
     return lines
@@ -92,10 +105,14 @@ def test_a_pod_without_the_shim_has_no_cap() -> None:
     assert not any("cap of each process" in line for line in told(raw))
 
 
-def test_a_pythonpath_that_may_hide_the_images_is_one_line() -> None:
-    lines = told(stored(env={names.PYTHON_PATH_ORIGIN_ENV: "Added"}))
-    assert sum("PYTHONPATH" in line for line in lines) == 1
-    assert not any("PYTHONPATH" in line for line in told(stored()))
+def test_a_pythonpath_that_may_hide_the_images_is_told_at_the_end_once_a_container_failed() -> None:
+    ours = {names.PYTHON_PATH_ORIGIN_ENV: "Added"}
+    assert not any("PYTHONPATH" in line for line in told(stored(env=ours)))
+    ended = {"name": "main", "lastState": {"terminated": {"exitCode": 1}}}
+    status = {"status": {"phase": "Running", "containerStatuses": [ended]}}
+    lines = told(stored(env=ours) | status)
+    assert [place for place, line in enumerate(lines) if "PYTHONPATH" in line] == [len(lines) - 1]
+    assert not any("PYTHONPATH" in line for line in told(stored() | status))
 
 
 def test_what_is_held_and_measured_has_no_next_step() -> None:
@@ -117,8 +134,62 @@ def test_what_is_held_and_measured_has_no_next_step() -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_held_or_not_known_says_what_to_do(fields: Any, step: str) -> None:
-    [found] = steps(stored(), usage=usage(**fields))
+    [found] = steps(measured(), usage=usage(**fields))
     assert found.startswith(step)
+
+
+def test_a_pod_without_a_sidecar_is_not_sent_to_its_log() -> None:
+    silent = {"usedBytes": None, "unknown": "Silent"}
+    unknown = usage(enforcedBy="Unknown", enforcedReason="Silent", **silent)
+    [found] = steps(stored(), usage=unknown)
+    assert found.startswith("its node's agent is what measures it: look whether DaemonSet")
+
+
+def test_behind_an_excess_stands_why_no_process_was_stopped_at_the_limit() -> None:
+    free = process(boundBy="None", boundReason="NoFramework")
+    row = {"container": "main", "gpu": "GPU-1", "usedBytes": GIB, "processes": [free]}
+    over = usage(enforcedBy="None", enforcedReason="OverLimit", perGpu=[row])
+    assert [step.split(",")[0] for step in steps(stored(), usage=over)] == [
+        "have the program take less",
+        "use a framework that it knows",
+    ]
+
+
+def test_a_default_that_is_not_applied_is_not_asked_for() -> None:
+    observing = policy(mode="Observe", limits={"default": "4Gi"})
+    unlimited = usage(enforcedBy="None", enforcedReason="NoLimit")
+    [step] = steps(stored(), usage=unlimited, policies=(policy_record(observing),))
+    assert step.endswith("policy's mode to Active: its default, 4Gi, is not applied in Observe")
+
+
+def test_a_process_says_whose_number_its_id_is_and_that_its_amount_is_unknown() -> None:
+    hidden = process(usedBytes=None, unknown="DriverHidesMemory")
+    row = {"container": "main", "gpu": "GPU-1", "usedBytes": None, "unknown": "DriverHidesMemory",
+           "processes": [hidden]}  # fmt: skip
+    for source, whose in (("Sidecar", "in the pod"), ("NodeAgent", "on the node")):
+        lines = told(stored(), usage=usage(perGpu=[row]) | {"source": source})
+        [line] = [line for line in lines if line.startswith("    process ")]
+        assert line.startswith(
+            f"    process 7 (its id {whose}): holds an unknown amount (DriverHidesMemory), bound by"
+        )
+
+
+def test_what_a_pod_holds_on_several_gpus_is_summed_up() -> None:
+    rows = [{"container": "main", "gpu": f"GPU-{place}", "usedBytes": GIB} for place in (1, 2)]
+    both = usage(perGpu=rows, usedBytes=2 * GIB) | {"source": "Sidecar"}
+    assert "  used in all: 2Gi (said by Sidecar)" in told(stored(), usage=both)
+    one = usage(perGpu=rows[:1]) | {"source": "Sidecar"}
+    assert not any("used in all" in line for line in told(stored(), usage=one))
+
+
+def test_an_event_tells_how_long_ago_it_was() -> None:
+    event = {"reason": "OverLimit", "message": "m", "lastTimestamp": "2026-01-01T10:00:00Z"}
+    now = datetime(2026, 1, 1, 10, 4, 30, tzinfo=UTC)
+    assert "  event, 4 min ago: OverLimit: m" in told(stored(), events=(event,), now=now)
+    fresh = event | {"lastTimestamp": "2026-01-01T10:04:00Z"}
+    assert "  event, just now: OverLimit: m" in told(stored(), events=(fresh,), now=now)
+    timeless = {"reason": "OverLimit", "message": "m"}
+    assert "  event: OverLimit: m" in told(stored(), events=(timeless,), now=now)
 
 
 def test_a_pod_that_missed_admission_is_to_be_created_again() -> None:
@@ -155,5 +226,5 @@ def test_a_pod_that_has_ended_needs_nothing() -> None:
 def test_the_document_has_the_row_of_top() -> None:
     row = pod_document(stored(), replace(KNOWN, usage=usage()), about_nodes=())
     assert (row["uid"], row["usedBytes"], row["phase"]) == ("1", GIB, "Running")
-    blind = pod_document(stored(), replace(KNOWN, usage=None), about_nodes=())
-    assert (blind["policy"], blind["usedBytes"], blind["unknown"]) == ("training", None, "NotAsked")
+    blind = pod_document(stored(), replace(KNOWN, usage=None), about_nodes=(), unasked="NoLeader")
+    assert (blind["policy"], blind["usedBytes"], blind["unknown"]) == ("training", None, "NoLeader")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from gpumem_operator.cli.leader import Release, why_not_asked, why_unknown
 from gpumem_operator.cli.stored_policy import policy_lines
-from gpumem_operator.cli.why import misunderstood, target_of
+from gpumem_operator.cli.target import misunderstood, target_of
+from gpumem_operator.cli.workload_line import workload_line
+from gpumem_operator.kube.errors import ApiError
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ def test_a_policy_is_told_from_its_object() -> None:
         "metadata": {"namespace": "ml", "name": "a", "uid": "1", "generation": 1},
         "spec": {"limits": {"default": "8Gi"}, "enforcement": {"minimumEnforcer": "Driver"}},
         "status": {
-            "pods": {"managed": 2, "outdated": 1, "unmanaged": 0},
+            "pods": {"managed": 5, "outdated": 1, "unmanaged": 0},
             "memory": {"declaredBytes": 2**34, "unknownPods": 1},
             "enforcers": {"framework": 1, "none": 0, "unknown": 1},
             "conditions": [
@@ -51,10 +56,13 @@ def test_a_policy_is_told_from_its_object() -> None:
         "  selects: every GPU pod of its namespace",
         "  mode: Active; priority 0",
         "  limits per GPU: default 8Gi, min 2Gi, max none, context reserve 1Gi",
-        "  limit held at least by: Driver (minimumEnforcer)",
-        "  pods: 2 managed, 1 outdated, 0 that never went through admission",
-        "  declared: 16Gi; used: unknown, of 1 pods it is unknown",
-        "  limits held by: 1 framework, 1 unknown",
+        "  overuse: enforcement mode Audit: overuse is recorded, nothing is done (Enforce would,"
+        " after 60 s)",
+        "  asks nodes for something that holds limits: at least Driver"
+        " (enforcement.minimumEnforcer)",
+        "  pods: 5 managed, 1 outdated, 0 that never went through admission",
+        "  declared: 16Gi; used: unknown, of 1 pod it is unknown",
+        "  limits held by: 1 framework, 1 unknown, 3 not started",
         "  Ready: True (Applied): Good.",
     ]
 
@@ -92,3 +100,30 @@ def test_the_last_decision_about_replicas_is_told() -> None:
         "    last change, t2: From 3.",
         "  scales StatefulSet fresh (apps/v1): not decided yet; the leader does within 10 s",
     ]
+
+
+def test_a_workload_is_summed_up_in_its_first_line() -> None:
+    rows: list[dict[str, Any]] = [
+        {"phase": "Running", "usedBytes": 2**30},
+        {"phase": "Running", "usedBytes": None},
+        {"phase": "Pending", "usedBytes": 0},
+    ]
+    assert workload_line("Deployment ml/serve", rows, 3) == (
+        "Deployment ml/serve: 3 pods (1 Pending, 2 Running); together they hold 1Gi, and 1 pod an"
+        " unknown amount"
+    )
+    assert workload_line("Deployment ml/serve", [], 0) == "Deployment ml/serve has no pod now."
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "reason"),
+    [
+        (404, "no release gpu-memory-operator is in namespace gpumem-system (--rel", "NoLeader"),
+        (503, "does not answer (503): what is shown was stored last", "NoLeader"),
+        (403, "may not ask the leader of release", "NotPermitted"),
+    ],
+)  # fmt: skip
+def test_why_the_leader_was_not_asked(status: int, said: str, reason: str) -> None:
+    error = ApiError("POST /api/v1/token", f"{status} something", status)
+    assert said in why_not_asked(error, Release())
+    assert why_unknown(error) == reason

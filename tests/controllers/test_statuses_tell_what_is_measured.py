@@ -106,6 +106,9 @@ def test_the_condition_tells_what_is_missing_and_what_to_do() -> None:
     assert (state, reason) == ("True", "Unreadable")
     assert message.startswith("What 2 of 3 running pods hold is not known: 2 Silent. Silent: ")
     assert "look at the log" in message
+    _, _, both = measurement(unknown("Silent"), unknown("DriverHidesMemory"))
+    assert "DriverHidesMemory: the driver (before 565.57.01)" in both
+    assert ". Silent: its sidecar or agent has been silent" in both
 
 
 def test_the_same_measures_give_the_same_status() -> None:

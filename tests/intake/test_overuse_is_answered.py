@@ -170,6 +170,9 @@ def test_audit_records_and_touches_nobody(cast: Cast) -> None:
     with Sidecar(cast, "train", holds=9).running() as sidecar:
         cast.until(lambda: actions(cast) == [("train", "Reclaim", "WouldHave")])
         assert sidecar.orders == []
+        conditions = cast.get("gpumemorypolicy", POLICY)["status"]["conditions"]
+        [told] = [one for one in conditions if one["type"] == "Overuse"]
+        assert "Nothing is done. Mode Enforce would act at once on those" in told["message"]
     assert not is_ending(cast, "train")
     assert "OverLimit" not in events(cast, "train")
 

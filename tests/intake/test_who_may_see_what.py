@@ -35,7 +35,7 @@ def train(cast: Cast) -> Cast:
 def test_a_member_of_a_team_sees_its_namespace_and_no_tenant(train: Cast, person: Arrive) -> None:
     member = person().views(train.namespace)
     shown = member.asks("top", "-n", train.namespace)
-    assert "unknown: NotAsked" in shown.stdout
+    assert "unknown: NotPermitted" in shown.stdout
     assert ": bind Role gpu-memory-operator-reader in namespace" in shown.stderr
     assert_short(shown.stderr)
     why = member.asks("why", "pod/train", "-n", train.namespace)
@@ -62,7 +62,7 @@ def assert_short(said: str) -> None:
 
 
 def test_whoever_views_the_cluster_sees_what_is_stored(train: Cast, viewer: Person) -> None:
-    assert "unknown: NotAsked" in viewer.asks("top", "-A").stdout
+    assert "unknown: NotPermitted" in viewer.asks("top", "-A").stdout
     why = viewer.asks("why", "pod/train", "-n", train.namespace).stdout
     assert f"  charged: 8Gi to tenant {train.namespace}" in why
     assert "  used: not known, the leader was not asked" in why

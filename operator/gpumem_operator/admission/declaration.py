@@ -25,13 +25,18 @@ class Declaration:
     """Per GPU, in whole MiB; None for WholeGPU."""
     place: str = ""
     """Path of the field that declares it; empty where the author declared nothing."""
-    fills_resource: bool = False
-    """Whether the memory resource is written into the container, which declared another way."""
+    filled_from: Source | None = None
+    """What was declared, where the memory resource is written into the container for it."""
 
     @property
     def frozen_bytes(self) -> int | None:
         """What is written into the container: a profile and a whole GPU speak for themselves."""
         return self.limit_bytes if self.source in ("Resource", "Annotation", "Policy") else None
+
+    @property
+    def fills_resource(self) -> bool:
+        """Whether the memory resource is written into the container, which declared otherwise."""
+        return self.filled_from is not None
 
     @property
     def total_bytes(self) -> int | None:
@@ -60,7 +65,7 @@ class Declarations:
     def as_resources(self) -> "Declarations":
         """The same with every limit on GPUs as a memory resource: its source from now on."""
         rows = tuple(
-            replace(row, source="Resource", fills_resource=True)
+            replace(row, source="Resource", filled_from=row.source)
             if row.source in ("Annotation", "Policy") and row.container.gpu_count
             else row
             for row in self.rows
@@ -220,7 +225,7 @@ def _out_of_bounds(row: Declaration, limits: Limits) -> Iterator[Violation]:
         yield Violation(row.place, f"{_words(row)}, {bound}{hint}")
     elif limits.max_bytes is not None and limit > limits.max_bytes:
         bound = f"more than the largest limit per GPU, {format_bytes(limits.max_bytes)}"
-        hint = _did_you_mean_per_gpu(row, limits)
+        hint = _did_you_mean_per_gpu(row, limits) or _at_most(row, limits.max_bytes)
         yield Violation(row.place, f"{_words(row)}, {bound}{hint}")
 
 
@@ -250,7 +255,13 @@ def _words(row: Declaration) -> str:
 
 def _both_forms(total: int, gpus: int) -> str:
     per_gpu = format_bytes(floor_to_mib(total // gpus))
-    return f"{format_bytes(total)} over {gpus} GPU{'s' if gpus > 1 else ''} = {per_gpu} per GPU"
+    return f"{_with_unit(total)} over {gpus} GPU{'s' if gpus > 1 else ''} = {per_gpu} per GPU"
+
+
+def _with_unit(amount: int) -> str:
+    """Beside a number of GPUs, a bare number could be of anything."""
+    text = format_bytes(amount)
+    return f"{text} bytes" if text.isdecimal() and amount else text
 
 
 def _did_you_mean_a_total(row: Declaration, limits: Limits) -> str:
@@ -273,6 +284,14 @@ def _did_you_mean_per_gpu(row: Declaration, limits: Limits) -> str:
     if row.source != "Annotation" or gpus < 2 or not _allowed(written // gpus, limits):
         return ""
     return f"; the annotation is per GPU: did you mean {format_bytes(written // gpus)}?"
+
+
+def _at_most(row: Declaration, per_gpu: int) -> str:
+    """In the form in which it is declared."""
+    gpus = row.container.gpu_count
+    if row.source == "Resource" and gpus > 1:
+        return f": declare at most {format_bytes(per_gpu * gpus)} over {gpus} GPUs"
+    return f": declare at most {format_bytes(per_gpu)}"
 
 
 def _allowed(per_gpu: int, limits: Limits) -> bool:

@@ -87,4 +87,5 @@ def _row_in_words(row: Declaration) -> str:
         return f"{row.container.name} {count}, no limit"
     limit = format_bytes(row.limit_bytes)
     where = count if gpus == 1 else f"each of {count}"
-    return f"{row.container.name} {limit} on {where} ({row.source})"
+    source = f"{row.filled_from}, filled in" if row.filled_from else row.source
+    return f"{row.container.name} {limit} on {where} ({source})"

@@ -106,7 +106,9 @@ def _processes_per_gpu(facts: PodFacts) -> tuple[int, tuple[Violation, ...]]:
     if processes is not None and 1 <= processes <= 64:
         return processes, ()
     path = f'metadata.annotations["{names.PROCESSES_PER_GPU_ANNOTATION}"]'
-    return 1, (Violation(path, f"{str(text)[:32]!r} is not a whole number from 1 to 64"),)
+    said = f"{str(text)[:32]!r} is not a whole number from 1 to 64"
+    step = "give the number of processes that share one GPU, or remove the annotation"
+    return 1, (Violation(path, f"{said}: {step}"),)
 
 
 def _image_python_path(facts: PodFacts, spec: DefaultPolicySpec | None) -> str:

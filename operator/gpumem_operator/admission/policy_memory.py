@@ -54,7 +54,7 @@ def measurement(pods: Sequence[PodMemory]) -> Finding:
         text = "What every running pod holds is measured."
         return _finding("False", conditions.MEASURED, text)
     whose = f"{len(unknown)} of {len(running)} running pods"
-    text = f"What {whose} hold is not known: {count(unknown)}.{_next_step(unknown)}"
+    text = f"What {whose} hold is not known: {count(unknown)}.{_next_steps(unknown)}"
     return _finding("True", _reason(unknown), text)
 
 
@@ -67,9 +67,13 @@ def _reason(unknown: Sequence[str]) -> str:
     return conditions.WAITING_FOR_REPORTS if waiting else conditions.UNREADABLE
 
 
-def _next_step(reasons: Sequence[str]) -> str:
-    most, _ = Counter(sorted(reasons)).most_common(1)[0]
-    return f" {most}: {REASONS[most]}." if most in REASONS else ""
+_MOST_EXPLAINED: Final = 3
+
+
+def _next_steps(reasons: Sequence[str]) -> str:
+    """A sentence for each reason, the most frequent first."""
+    counted = Counter(sorted(reasons)).most_common(_MOST_EXPLAINED)
+    return "".join(f" {reason}: {REASONS[reason]}." for reason, _ in counted if reason in REASONS)
 
 
 def _finding(status: Any, reason: str, text: str) -> Finding:

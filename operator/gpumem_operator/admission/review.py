@@ -6,7 +6,7 @@ from typing import Any
 
 from gpumem_operator import names
 from gpumem_operator.admission import ephemeral, marks, quota
-from gpumem_operator.admission.annotations import unknown_annotations
+from gpumem_operator.admission.annotations import group_of_nobody, unknown_annotations
 from gpumem_operator.admission.authored import authored
 from gpumem_operator.admission.decider import Decider, decide
 from gpumem_operator.admission.declaration import Declarations
@@ -85,9 +85,7 @@ def review_ephemeral_containers(
     return Verdict(operations=tuple(ephemeral.operations(added, hides_devices=hides_devices)))
 
 
-_NO_DEVICES = (
-    "ask for GPUs in resources.limits; NVIDIA_VISIBLE_DEVICES may only be void or none here"
-)
+_NO_DEVICES = "NVIDIA_VISIBLE_DEVICES may only be void or none here"
 
 
 def _review(
@@ -126,6 +124,7 @@ def _review(
     if refused:
         return refusal(facts.title, refused, next_step=f"{decider.title} decides for this pod")
     warnings = [*unknown_annotations(facts), *quotas.warnings, *_unlimited(declarations, decider)]
+    warnings.extend(group_of_nobody(pod, facts))
     warnings.extend(_uncounted(declarations))
     if hindsight is not None:
         warnings.extend(f"would be refused: {violation}" for violation in hindsight.violations)
@@ -170,7 +169,8 @@ def _devices_in_tenants(
             yield Violation(
                 f"{container.path}.env[{names.VISIBLE_DEVICES_ENV}]",
                 "gives the container GPUs that it did not ask for, in a namespace of tenant "
-                f"{surroundings.tenants[0].name}",
+                f"{surroundings.tenants[0].name}: remove the variable, and ask for GPUs in"
+                " resources.limits",
             )
 
 

@@ -38,7 +38,9 @@ def limits(containers: Sequence[Row]) -> str:
 
 
 def held(pod: Row) -> str:
-    """What holds a pod's limit, with the reason."""
+    """What holds a pod's limit, with the reason; one that has not started holds nothing."""
+    if pod.get("started") is False and pod.get("usedBytes") == 0:
+        return "-"
     kind, reason = pod.get("enforcedBy"), pod.get("enforcedReason")
     return f"{kind}: {reason}" if kind and reason else kind or "-"
 

@@ -2,21 +2,31 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from gpumem_operator import names
+from gpumem_operator.admission.decider import Decider, decide
 from gpumem_operator.admission.selection import candidates, rank
 from gpumem_operator.api.gates import is_gated
 from gpumem_operator.api.managers import managers_of
 from gpumem_operator.api.pods import is_gpu_pod, is_handled
 from gpumem_operator.api.quantity import show_bytes
-from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, TenantRecord, tenants_of
+from gpumem_operator.api.records import (
+    NamespaceRecord,
+    PolicyRecord,
+    Surroundings,
+    TenantRecord,
+    tenants_of,
+)
 from gpumem_operator.api.values import Values
 from gpumem_operator.cli import others
-from gpumem_operator.cli.cells import floor
+from gpumem_operator.cli.ages import ago
 from gpumem_operator.cli.declared_limits import as_believed, cap_of, limits_of
 from gpumem_operator.cli.next_steps import next_steps
-from gpumem_operator.cli.python_path import HINT, containers_without_the_images
+from gpumem_operator.cli.overuse_lines import overuse_lines
+from gpumem_operator.cli.python_path import HINT, may_miss_modules
+from gpumem_operator.cli.use_lines import use_lines
 from gpumem_operator.cli.waiting import waiting_lines
 from gpumem_operator.ledger.charge import (
     UNKNOWN_RATES,
@@ -25,7 +35,6 @@ from gpumem_operator.ledger.charge import (
     is_charged,
     rates_of,
 )
-from gpumem_operator.reports.reasons import cause, explain
 
 Row = Mapping[str, Any]
 
@@ -43,23 +52,48 @@ class Known:
     """The leader's row of this pod; empty where it knows none."""
     others: tuple[Row, ...] = ()
     """What agents see of it although it asks for no GPU, or has ended."""
+    actions: tuple[Row, ...] = ()
+    """`recentActions` of the policies, about whichever pod, newest first."""
     events: tuple[Row, ...] = ()
+    now: datetime | None = None
+    """None: nothing is said of how long ago something was."""
     values: Values = field(default_factory=Values)
 
 
 def explain_pod(pod: Row, known: Known, *, about_nodes: Sequence[str] = ()) -> list[str]:
     """Lines for people, the first is a title; `about_nodes` are among them."""
-    metadata, status = pod["metadata"], pod.get("status") or {}
-    node = (pod.get("spec") or {}).get("nodeName")
-    where = f" on {node}" if node else ""
-    title = f"pod {metadata['namespace']}/{metadata['name']} ({status.get('phase')}{where})"
+    title = _title(pod)
     pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
         return [title, *_unasked(pod, known)]
     lines = [title, *_policy(pod, known), *_managers(pod, known), *_gate(pod, known)]
-    lines += [*_containers(pod, known), *_charge(pod, known), *_use(pod, known)]
-    lines += [*about_nodes, *(f"  event: {one}" for one in _events(known.events))]
-    return lines + [f"  next step: {step}" for step in steps_for(pod, known)]
+    lines += [
+        *_containers(pod, known),
+        *_charge(pod, known),
+        *use_lines(pod, known.usage, known.others),
+    ]
+    lines += overuse_lines(pod, _decider(pod, known), known.usage, known.actions)
+    lines += [*about_nodes, *_events(known)]
+    lines += [f"  next step: {step}" for step in steps_for(pod, known)]
+    return lines + ([f"  hint: {HINT}"] if may_miss_modules(pod) else [])
+
+
+def _title(pod: Row) -> str:
+    metadata, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
+    node = (pod.get("spec") or {}).get("nodeName")
+    where = f" on {node}" if node else ""
+    since = metadata.get("deletionTimestamp")
+    state = f"Terminating, to be gone by {since}; {phase}" if since else phase
+    return f"pod {metadata['namespace']}/{metadata['name']} ({state}{where})"
+
+
+def _decider(pod: Row, known: Known) -> Decider | None:
+    """Who decides about the pod today, by what can be read."""
+    if _is_left_out(known):
+        return None
+    tenants = tenants_of(known.namespace, known.tenants or ())
+    labels = pod["metadata"].get("labels") or {}
+    return decide(labels, Surroundings(known.namespace, known.policies, tenants))
 
 
 def _unasked(pod: Row, known: Known) -> Iterator[str]:
@@ -76,15 +110,14 @@ def steps_for(pod: Row, known: Known) -> list[str]:
     pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
         return [others.STEP] if known.others else []
-    decides = candidates(pod["metadata"].get("labels") or {}, known.policies) or tenants_of(
-        known.namespace, known.tenants or ()
-    )
+    decider = _decider(pod, known)
     return next_steps(
         pod,
-        lacks_admission=bool(decides) and not is_handled(pod) and not _is_left_out(known),
+        lacks_admission=decider is not None and not is_handled(pod),
         outdated=_is_outdated(pod, known),
         usage=known.usage,
         events=known.events,
+        decider=decider,
     )
 
 
@@ -187,8 +220,6 @@ def _containers(pod: Row, known: Known) -> Iterator[str]:
         yield f"{title}: limit {show_bytes(row['limitBytes'])} per GPU on {gpus} ({source})"
         if row["reserveBytes"] is not None:
             yield f"    cap of each process: {cap_of(row)}"
-    if containers_without_the_images(pod):
-        yield f"  {HINT}"
 
 
 def _charge(pod: Row, known: Known) -> Iterator[str]:
@@ -209,73 +240,22 @@ def _charge(pod: Row, known: Known) -> Iterator[str]:
         yield f"  charged: {shown} to tenant {tenant.name}"
 
 
-def _use(pod: Row, known: Known) -> Iterator[str]:
-    if has_finished(pod):
-        if not known.others:
-            yield "  used: nothing any more, it has ended"
-            return
-        yield "  used: it has ended, and processes of it are still there"
-        yield from others.lines(pod, known.others)
-        return
-    if known.usage is None:
-        yield "  used: not known, the leader was not asked"
-        return
-    if not known.usage:
-        yield "  used: not known, the leader has not seen the pod yet"
-        return
-    for container in known.usage.get("containers") or ():
-        for row in container["perGpu"]:
-            where = f" on {row['gpu']}" if row["gpu"] else ""
-            yield f"  used by {container['name']}{where}: {_amount(row, known.usage)}"
-            yield from _processes(row)
-        kind, reason = container["enforcedBy"], container["enforcedReason"]
-        why = f": {cause(reason)}" if reason else ""
-        detail = f" [{found}]" if (found := container.get("enforcedDetail")) else ""
-        yield f"  limit of {container['name']} held by {kind}{why}{detail}"
-    for row in known.usage.get("elsewhere") or ():
-        name = row["container"] or "a container that could not be named"
-        yield f"  used by {name}: {_amount(row, known.usage)}"
+def _events(known: Known) -> Iterator[str]:
+    for event in known.events:
+        yield f"  {event_line(event, known.now)}"
 
 
-def _processes(row: Row) -> Iterator[str]:
-    """What bounds each process, with the evidence."""
-    for one in row.get("processes") or ():
-        held = one["unknown"] if one["usedBytes"] is None else show_bytes(one["usedBytes"])
-        bound = one["boundBy"] + (f" ({one['boundReason']})" if one["boundReason"] else "")
-        facts = [f"holds {held}", f"bound by {bound}"]
-        for key, word in (("capBytes", "cap"), ("reserveBytes", "reserve")):
-            if one[key] is not None:
-                facts.append(f"{word} {show_bytes(one[key])}")
-        if one["driverLimitBytes"] is not None:
-            facts.append(f"driver's limit {show_bytes(one['driverLimitBytes'])} for all of them")
-        if one["frameworks"]:
-            facts.append(f"with {', '.join(one['frameworks'])}")
-        # An older leader does not tell them.
-        facts += map(_server, one.get("servers") or ())
-        yield f"    process {one['pid']}: {', '.join(facts)}"
-    if left := row.get("processesLeftOut"):
-        yield f"    and {left} more processes"
+def event_line(event: Row, now: datetime | None) -> str:
+    """An Event with its age: many are told long after they ended."""
+    age = ago(time_of(event), now)
+    return f"event{age and f', {age}'}: {event.get('reason')}: {event.get('message')}"
 
 
-def _server(server: Row) -> str:
-    """What an inference server takes of the card, by its own word."""
-    instead = "" if server["applied"] == server["asked"] else f" in the place of {server['asked']}"
-    but = f", which does not bound it: {explain(reason)}" if (reason := server["reason"]) else ""
-    return f"{server['name']} takes {server['argument']} {server['applied']}{instead}{but}"
-
-
-def _amount(row: Row, usage: Row) -> str:
-    if row["usedBytes"] is None:
-        least = f"{floor(row)} (said by {usage.get('source')})" if floor(row) else ""
-        return f"unknown{least}, {cause(str(row['unknown']))}"
-    if usage.get("started") is False and not row["usedBytes"]:
-        return "0 (not started: none of its containers has run yet)"
-    return f"{show_bytes(row['usedBytes'])} (said by {usage.get('source')})"
-
-
-def _events(events: Iterable[Row]) -> Iterator[str]:
-    for event in events:
-        yield f"{event.get('reason')}: {event.get('message')}"
+def time_of(event: Row) -> str:
+    """When it was last seen, as the API server has it; empty where nothing says so."""
+    series = event.get("series") or {}
+    found = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(found or (event.get("metadata") or {}).get("creationTimestamp") or "")
 
 
 def refusals(events: Iterable[Row]) -> list[str]:

@@ -16,6 +16,16 @@ from gpumem_operator.kube.resources import SERVICE_ACCOUNTS, SERVICES
 
 _TOKEN_SECONDS: Final = 600
 """The least that an API server gives."""
+NO_SUCH: Final = 404
+"""There is no account whose token could be made."""
+NOBODY_READY: Final = 503
+"""The Service has no pod behind it, or the pod leads no more."""
+_STORED: Final = "what is shown was stored last by one, and may be old"
+
+NOT_PERMITTED: Final = "NotPermitted"
+"""Whoever asks may not ask the leader."""
+NO_LEADER: Final = "NoLeader"
+"""No leader answered."""
 
 
 @dataclass(frozen=True)
@@ -69,4 +79,19 @@ def why_not_asked(error: ApiError, release: Release) -> str:
             f"what is measured is not shown, since {who(error)} may not ask {place}: bind Role"
             f" {release.name}-reader in namespace {release.namespace}"
         )
+    if error.status == NO_SUCH:
+        return (
+            f"no release {release.name} is in namespace {release.namespace} (--release-name,"
+            f" --release-namespace): {_STORED}"
+        )
+    if error.status == NOBODY_READY:
+        return (
+            f"{place} does not answer ({NOBODY_READY}): {_STORED}. Look whether a controller runs:"
+            f" kubectl get pods -n {release.namespace}"
+        )
     return f"{place} could not be asked: {error}"
+
+
+def why_unknown(error: ApiError) -> str:
+    """The reason that stands in the place of what the leader would know."""
+    return NOT_PERMITTED if error.status in (401, 403) else NO_LEADER

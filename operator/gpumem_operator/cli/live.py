@@ -126,11 +126,12 @@ def why(
     """Explain a pod's limit, charge and use, or why it is not there."""
     from gpumem_operator.cli import cluster, leader
     from gpumem_operator.cli import why as command
+    from gpumem_operator.cli.target import misunderstood, target_of
 
     access = cluster.Access(kubeconfig, context, as_user, tuple(as_group or ()))
-    target = command.target_of(workload)
+    target = target_of(workload)
     if target is None:
-        _fail(command.misunderstood(workload))
+        _fail(misunderstood(workload))
     chosen = namespace or cluster.current_namespace(access)
     release = leader.Release(release_namespace, release_name)
 

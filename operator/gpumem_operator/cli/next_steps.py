@@ -3,9 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from gpumem_operator import names
+from gpumem_operator.admission.decider import Decider
 from gpumem_operator.api.gates import is_gated
+from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.ledger.charge import has_finished
-from gpumem_operator.reports.reasons import NO_PROCESS, REASONS
+from gpumem_operator.reports.reasons import (
+    NO_LIMIT,
+    NO_PROCESS,
+    OVER_LIMIT,
+    REASONS,
+    SAMPLER_STUCK,
+    SILENT,
+)
 
 MOST: Final = 3
 AGAIN: Final = "create the pod again, so that it goes through admission"
@@ -13,20 +23,40 @@ AGAIN: Final = "create the pod again, so that it goes through admission"
 Row = Mapping[str, Any]
 
 
+_AGENT: Final = (
+    "its node's agent is what measures it: look whether DaemonSet <release>-agent has a pod there"
+    " (chart value agent.enabled) and at its log, or set monitoring.mode to Sidecar and create the"
+    " pod again"
+)
+
+_GOING: Final = (
+    "wait until it is gone; where its node does not confirm that, kubectl delete pod NAME --force"
+    " takes it out of the cluster, and out of its tenant's charge"
+)
+
+
 def next_steps(
-    pod: Row, *, lacks_admission: bool, outdated: bool, usage: Row | None, events: tuple[Row, ...]
+    pod: Row,
+    *,
+    lacks_admission: bool,
+    outdated: bool,
+    usage: Row | None,
+    events: tuple[Row, ...],
+    decider: Decider | None = None,
 ) -> list[str]:
     """At most MOST sentences without their full stop; none where nothing is to be done.
 
     `lacks_admission`: something decides for pods like it, and never saw this one. `usage` is the
-    leader's row of it.
+    leader's row of it, `decider` who decides about it today.
     """
     if has_finished(pod):
         return []
+    if pod["metadata"].get("deletionTimestamp"):
+        return [_GOING]
     found = [
         *([AGAIN] if lacks_admission else []),
         *_while_it_waits(pod, events),
-        *_of_use(usage or {}),
+        *_of_use(usage or {}, _of_this_pod(pod, decider)),
         *(["create the pod again to give it the policy's new plan"] if outdated else []),
     ]
     return list(dict.fromkeys(found))[:MOST]
@@ -40,13 +70,47 @@ def _while_it_waits(pod: Row, events: tuple[Row, ...]) -> Iterator[str]:
         yield "ask for less, or add a node that has what the scheduler's event says is missing"
 
 
-def _of_use(usage: Row) -> Iterator[str]:
+def _of_use(usage: Row, instead: Mapping[str, str]) -> Iterator[str]:
     """What would have each limit held, then what would make known what is not."""
     containers = usage.get("containers") or ()
-    unheld = [one["enforcedReason"] for one in containers if one["enforcedBy"] == "None"]
+    unheld = [reason for one in containers for reason in _unheld(one)]
     unread = [one.get("unknown") or one["enforcedReason"] for one in containers]
     elsewhere = [row.get("unknown") for row in usage.get("elsewhere") or ()]
     for reason in (*unheld, usage.get("enforcedReason"), *unread, *elsewhere):
         # One that runs no program on a GPU yet is as it should be.
-        if reason in REASONS and reason != NO_PROCESS and REASONS[reason].step:
-            yield REASONS[reason].step
+        if reason in REASONS and reason != NO_PROCESS:
+            step = instead.get(reason, REASONS[reason].step)
+            if step:
+                yield step
+
+
+def _unheld(container: Row) -> Iterator[str]:
+    """Why nothing holds its limit; behind an excess, why no process was stopped at it."""
+    if container["enforcedBy"] != "None":
+        return
+    yield container["enforcedReason"]
+    if container["enforcedReason"] == OVER_LIMIT:
+        for row in container["perGpu"]:
+            for process in row.get("processes") or ():
+                if process["boundBy"] == "None" and process["boundReason"]:
+                    yield process["boundReason"]
+
+
+def _of_this_pod(pod: Row, decider: Decider | None) -> dict[str, str]:
+    """Steps that differ from the usual ones, by reason."""
+    found: dict[str, str] = {}
+    if not _has_sidecar(pod):
+        found |= dict.fromkeys((SILENT, SAMPLER_STUCK), _AGENT)
+    spec = decider.spec if decider is not None else None
+    if spec is not None and spec.mode == "Observe" and spec.limits.default_bytes is not None:
+        default = show_bytes(spec.limits.default_bytes)
+        found[NO_LIMIT] = (
+            "declare what it needs (nvidia.com/memory), or set the policy's mode to Active: its"
+            f" default, {default}, is not applied in Observe"
+        )
+    return found
+
+
+def _has_sidecar(pod: Row) -> bool:
+    inits = (pod.get("spec") or {}).get("initContainers") or ()
+    return any(one.get("name") == names.SIDECAR_CONTAINER for one in inits)

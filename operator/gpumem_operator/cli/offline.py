@@ -64,13 +64,22 @@ def admit(documents: Documents, values: Values) -> Iterator[Admitted]:
             tenants_of(namespace, tuple(documents.tenants)),
         )
         ignored = _ignored(namespace, values)
-        verdict = Verdict() if ignored else review_pod(workload.pod, surroundings, values)
+        created = _as_created(workload)
+        verdict = Verdict() if ignored else review_pod(created, surroundings, values)
         pod = workload.pod
         if verdict.operations:
             # Pods share parts of their operations; what is shown of them shall not.
             pod = jsonpatch.apply_patch(pod, deepcopy(list(verdict.operations)))
         asks = is_gpu_pod(workload.pod, values.memory_resource)
         yield Admitted(workload, surroundings, verdict, pod, ignored, asks)
+
+
+def _as_created(workload: Workload) -> Mapping[str, Any]:
+    """The pod as its controller would have it made; a pod that stands for itself as it is."""
+    if workload.replicas is None:
+        return workload.pod
+    owner = {"controller": True, "name": workload.name}
+    return {**workload.pod, "metadata": {**workload.pod["metadata"], "ownerReferences": [owner]}}
 
 
 def _namespace(name: str, documents: Documents) -> NamespaceRecord:

@@ -5,6 +5,8 @@ from typing import Any
 
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import PolicyRecord, policy_record
+from gpumem_operator.cli.cells import count
+from gpumem_operator.cli.overuse_lines import MOST_ACTIONS, action_line, enforcement_in_words
 
 Row = Mapping[str, Any]
 
@@ -16,6 +18,7 @@ def policy_lines(raw: Row) -> list[str]:
         f"policy {raw['metadata']['namespace']}/{record.name}",
         *_spec(record),
         *_pods(status),
+        *_actions(status),
         *_scaling(record, status),
         *(
             f"  {one['type']}: {one['status']} ({one['reason']}): {one['message']}"
@@ -39,7 +42,10 @@ def _spec(record: PolicyRecord) -> Iterator[str]:
     bounds += [("max", limits.max_bytes), ("context reserve", limits.context_reserve_bytes)]
     shown = [f"{word} {_amount(amount, absent='none')}" for word, amount in bounds]
     yield f"  limits per GPU: {', '.join(shown)}"
-    yield f"  limit held at least by: {spec.enforcement.minimum_enforcer} (minimumEnforcer)"
+    yield f"  overuse: {enforcement_in_words(spec)}"
+    least = spec.enforcement.minimum_enforcer
+    asks = "no" if least == "None" else f"at least {least}"
+    yield f"  asks nodes for something that holds limits: {asks} (enforcement.minimumEnforcer)"
 
 
 def _pods(status: Row) -> Iterator[str]:
@@ -55,10 +61,23 @@ def _pods(status: Row) -> Iterator[str]:
     declared = _amount(memory.get("declaredBytes"), absent="unknown")
     used = _amount(memory.get("usedBytes"), absent="unknown")
     unknown = memory.get("unknownPods")
-    missing = f", of {unknown} pods it is unknown" if unknown else ""
+    missing = f", of {count(unknown, 'pod')} it is unknown" if unknown else ""
     yield f"  declared: {declared}; used: {used}{missing}"
-    counts = [f"{number} {kind}" for kind, number in (status.get("enforcers") or {}).items()]
-    yield f"  limits held by: {', '.join(one for one in counts if one[0] != '0') or 'no pod runs'}"
+    yield f"  limits held by: {_held_by(status.get('enforcers') or {}, pods.get('managed', 0))}"
+
+
+def _held_by(enforcers: Row, managed: int) -> str:
+    """By what, of pods that have started; the others hold nothing that could be held."""
+    counts = [f"{number} {kind}" for kind, number in enforcers.items() if number]
+    waiting = managed - sum(enforcers.values())
+    rest = [f"{waiting} not started"] if waiting > 0 else []
+    return ", ".join([*counts, *rest]) or "there is no pod"
+
+
+def _actions(status: Row) -> Iterator[str]:
+    """The latest things that were done, or would have been."""
+    for action in (status.get("recentActions") or ())[:MOST_ACTIONS]:
+        yield f"  recent action: {action_line(action, names_pod=True)}"
 
 
 def _scaling(record: PolicyRecord, status: Row) -> Iterator[str]:

@@ -10,7 +10,7 @@ from gpumem_operator import names
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.cli import others
 from gpumem_operator.cli.cells import Row, amount, held, known, limits
-from gpumem_operator.cli.leader import Release, ask, why_not_asked
+from gpumem_operator.cli.leader import Release, ask, why_not_asked, why_unknown
 from gpumem_operator.cli.rights import forbidden, may_not_read
 from gpumem_operator.cli.screen import Shown, show, table
 from gpumem_operator.cli.stored_pods import stored_pod
@@ -19,7 +19,11 @@ from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import NAMESPACES, PODS, POLICIES
 
 _POLICY_HEAD: Final = ["POLICY", "DECLARED", "USED", "UNKNOWN PODS"]
-_CARD_HEAD: Final = ["NODE", "GPU", "MODEL", "TOTAL", "RESERVED", "PODS", "OTHERS", "FREE"]
+_CARD_HEAD: Final = [
+    "NODE", "GPU", "MODEL", "TOTAL", "RESERVED", "USED BY PODS", "USED BY OTHERS", "FREE",
+]  # fmt: skip
+_NO_CARDS: Final = "No card is shown: agents alone tell of them, and none reports (agent.enabled)."
+_CARDS_UNASKED: Final = "No card is shown: only the leader tells of them, and it was not asked."
 _LABELLED: Final = {"labelSelector": names.MANAGED_LABEL}
 
 
@@ -34,7 +38,7 @@ async def look(api: Api, release: Release, *, namespace: str) -> Shown:
     except ApiError as error:
         note = why_not_asked(error, release)
         try:
-            document = await _without_leader(api, namespace)
+            document = await _without_leader(api, namespace, unknown=why_unknown(error))
         except ApiError as second:
             if not forbidden(second):
                 raise ApiError("pods", f"{second}; {note}", second.status) from None
@@ -60,12 +64,12 @@ async def _existing(api: Api, namespace: str) -> None:
         return  # who may not read it can not be told
 
 
-async def _without_leader(api: Api, namespace: str) -> dict[str, Any]:
+async def _without_leader(api: Api, namespace: str, *, unknown: str) -> dict[str, Any]:
     """Pods as they are stored, and the sums in the statuses of policies."""
     pods = await api.get(PODS.path(namespace=namespace), query=_LABELLED)
     policies = await api.get(POLICIES.path(namespace=namespace))
     return {
-        "pods": [stored_pod(pod) for pod in pods.get("items") or ()],
+        "pods": [stored_pod(pod, unknown=unknown) for pod in pods.get("items") or ()],
         "policies": [
             {
                 "namespace": policy["metadata"]["namespace"],
@@ -100,11 +104,17 @@ def picture(document: Mapping[str, Any], *, all_namespaces: bool) -> RenderableT
     tables: list[RenderableType] = [_pods(document["pods"], all_namespaces)]
     if policies := document.get("policies"):
         tables += ["", table(_POLICY_HEAD, map(_policy, policies))]
-    if all_namespaces and document["cards"]:
-        tables += ["", table(_CARD_HEAD, map(_card, document["cards"]))]
+    if all_namespaces:
+        tables += ["", _cards(document)]
     if all_namespaces and (held := document.get("others")):
         tables += ["", table(others.HEAD, map(others.row, held))]
     return Group(*tables)
+
+
+def _cards(document: Mapping[str, Any]) -> RenderableType:
+    if document["cards"]:
+        return table(_CARD_HEAD, map(_card, document["cards"]))
+    return Text(_NO_CARDS if "policies" not in document else _CARDS_UNASKED)
 
 
 def _pods(pods: Iterable[Row], all_namespaces: bool) -> RenderableType:

@@ -4,7 +4,7 @@ tenant."""
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import typer
@@ -18,13 +18,16 @@ from gpumem_operator.api.records import (
 )
 from gpumem_operator.api.selector import LabelSelector
 from gpumem_operator.cli import tenants
-from gpumem_operator.cli.explain import Known, refusals
-from gpumem_operator.cli.leader import Release
+from gpumem_operator.cli.explain import Known, event_line, refusals
+from gpumem_operator.cli.leader import NO_LEADER, Release
 from gpumem_operator.cli.leader_usage import usage_in
+from gpumem_operator.cli.overuse_lines import recent_actions
 from gpumem_operator.cli.rights import forbidden, may_not_read
 from gpumem_operator.cli.stored_policy import policy_lines
+from gpumem_operator.cli.target import Target
 from gpumem_operator.cli.terminal import remark, say
 from gpumem_operator.cli.why_document import event_rows, pod_document, policy_document
+from gpumem_operator.cli.workload_line import workload_line
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError, NotFound
 from gpumem_operator.kube.resources import (
@@ -36,67 +39,14 @@ from gpumem_operator.kube.resources import (
     TENANTS,
     Resource,
 )
+from gpumem_operator.reports.document import DOCUMENT_VERSION
 
 _MOST_PODS: Final = 50
+_NONE: Final = "there is none of this name. Look into another namespace with -n"
 _NEITHER_POD_NOR_EVENT: Final = (
     "there is none now, and no event of an earlier one. Look into another namespace with -n. A pod"
     " that was refused is stored nowhere: whoever created it was told why"
 )
-_APPS: Final = {"deployment": "deploy", "replicaset": "rs", "statefulset": "sts", "daemonset": "ds"}
-_OBJECTS: Final = {
-    **dict.fromkeys(("gmp", "policy", "policies"), names.POLICY_KIND),
-    **dict.fromkeys((names.POLICY_KIND.lower(), names.POLICY_PLURAL), names.POLICY_KIND),
-    **dict.fromkeys(("gmt", "tenant", "tenants"), names.TENANT_KIND),
-    **dict.fromkeys((names.TENANT_KIND.lower(), names.TENANT_PLURAL), names.TENANT_KIND),
-}
-"""Our own kinds, as kubectl and as people name them."""
-
-
-class Target(NamedTuple):
-    """What is asked about."""
-
-    kind: str
-    """As events name it, for example ReplicaSet."""
-    resource: Resource
-    name: str
-
-
-_PASCAL: Final = {
-    "pod": "Pod",
-    "job": "Job",
-    "deployment": "Deployment",
-    "replicaset": "ReplicaSet",
-    "statefulset": "StatefulSet",
-    "daemonset": "DaemonSet",
-}
-
-
-def target_of(text: str) -> Target | None:
-    """From KIND/NAME as kubectl takes it; None for anything else."""
-    kind, slash, name = text.partition("/")
-    kind = kind.lower()
-    if slash and name and (ours := _OBJECTS.get(kind)):
-        return Target(ours, POLICIES if ours == names.POLICY_KIND else TENANTS, name)
-    long = {"po": "pod", **{short: kind for kind, short in _APPS.items()}}
-    kind = long.get(kind, kind if kind in _PASCAL else kind.removesuffix("s"))
-    if not slash or not name or kind not in _PASCAL:
-        return None
-    group = "" if kind == "pod" else "batch" if kind == "job" else "apps"
-    return Target(_PASCAL[kind], Resource(group, "v1", f"{kind}s"), name)
-
-
-def misunderstood(text: str) -> str:
-    """Why `text` is no target, and what was probably meant."""
-    kind, slash, name = text.partition("/")
-    if not slash or not name:
-        return f"{text!r} names no kind: give KIND/NAME, like pod/{kind or 'train-0'}"
-    known = (*_PASCAL, *_OBJECTS)
-    near = get_close_matches(kind.lower(), known, n=1, cutoff=0.7)
-    hint = f": did you mean {near[0]}/{name}?" if near else ""
-    return f"kind {kind} is not known here{hint or f': known are {_KINDS}'}"
-
-
-_KINDS: Final = f"{', '.join(_PASCAL)}, gmp (policy) and gmt (tenant)"
 
 
 class Story(NamedTuple):
@@ -113,12 +63,14 @@ async def run(api: Api, release: Release, *, namespace: str, target: Target, as_
     if target.kind == names.TENANT_KIND:
         await tenants.run(api, release, tenant=target.name, watch=False, as_json=as_json)
         return
+    now = datetime.now(UTC)
     if target.kind == names.POLICY_KIND:
         story = await _tell_of_policy(api, namespace, target.name)
     else:
-        story = await tell(api, release, namespace=namespace, target=target)
+        story = await tell(api, release, namespace=namespace, target=target, now=now)
     if as_json:
-        document = dict(story.document) | {"note": "; ".join(story.notes) or None}
+        head = {"schemaVersion": DOCUMENT_VERSION, "time": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+        document = head | dict(story.document) | {"note": "; ".join(story.notes) or None}
         typer.echo(json.dumps(document, indent=2))
         return
     for line in story.lines:
@@ -127,16 +79,22 @@ async def run(api: Api, release: Release, *, namespace: str, target: Target, as_
         remark(f"note: {note}")
 
 
-async def tell(api: Api, release: Release, *, namespace: str, target: Target) -> Story:
+async def tell(
+    api: Api, release: Release, *, namespace: str, target: Target, now: datetime
+) -> Story:
     """Everything that can be found out."""
+    title = f"{target.kind} {namespace}/{target.name}"
     try:
         pods, subjects = await _pods(api, namespace, target)
+    except NotFound:
+        raise NotFound(title, _NONE, 404) from None
     except ApiError as error:
         if forbidden(error):
             what = f"{target.kind.lower()} {namespace}/{target.name}"
             raise may_not_read(what, error, namespace=namespace) from None
         raise
     known, notes = await _known(api, namespace)
+    known = replace(known, now=now)
     events = [
         event
         for kind, name, uid in subjects
@@ -156,21 +114,31 @@ async def tell(api: Api, release: Release, *, namespace: str, target: Target) ->
             others=tuple(usage.others.get(metadata["uid"], ())) if usage else (),
             events=tuple(_ours(own)),
         )
-        rows.append(pod_document(pod, about, about_nodes=await _nodes(api, pod)))
-    lines = [] if pods else [f"{target.kind} {namespace}/{target.name} has no pod now."]
+        unasked = NO_LEADER if usage is None else ""
+        rows.append(pod_document(pod, about, about_nodes=await _nodes(api, pod), unasked=unasked))
+    lines = _head(title, target, rows, len(pods))
     lines += [f"refused: {message}" for message in refused]
     lines += [line for row in rows for line in row["lines"]]
     if not pods:
-        lines += [f"  event: {one.get('reason')}: {one.get('message')}" for one in events]
+        lines += [f"  {event_line(one, now)}" for one in events]
     if len(pods) > _MOST_PODS:
         notes.append(f"{len(pods) - _MOST_PODS} more pods are not shown")
     document = {"pods": rows, "refused": refused}
     return Story(lines, document if pods else document | {"events": event_rows(events)}, notes)
 
 
+def _head(title: str, target: Target, rows: Sequence[Mapping[str, Any]], number: int) -> list[str]:
+    """A line about the whole, where it is not a pod that is told of by itself."""
+    if target.kind == "Pod":
+        return [] if rows else [f"pod {title.partition(' ')[2]} is gone. Its last events:"]
+    return [workload_line(title, rows, number)]
+
+
 async def _tell_of_policy(api: Api, namespace: str, name: str) -> Story:
     try:
         policy = await api.get(POLICIES.path(name, namespace=namespace))
+    except NotFound:
+        raise NotFound(f"policy {namespace}/{name}", _NONE, 404) from None
     except ApiError as error:
         if forbidden(error):
             raise may_not_read(f"policy {namespace}/{name}", error, namespace=namespace) from None
@@ -230,6 +198,7 @@ async def _known(api: Api, namespace: str) -> tuple[Known, list[str]]:
             raw["metadata"]["name"]: raw.get("status") or {}
             for raw in (quotas or {}).get("items") or ()
         },
+        actions=recent_actions((policies or {}).get("items") or ()),
     )
     return known, notes
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from gpumem_operator.api.conditions import NO_PODS_OVER_LIMIT, OVERUSE, PODS_OVER_LIMIT
+from gpumem_operator.api.policy import PolicySpec
 from gpumem_operator.api.transitions import Finding, condition, renew_conditions
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PolicyEntry
@@ -108,7 +109,7 @@ class RecentActions:
         if lines:
             stored = entry.status.get("recentActions") or ()
             status["recentActions"] = [*lines, *stored][:MOST]
-        if over is not None and (finding := _finding(sorted(over), entry.status)):
+        if over is not None and (finding := _finding(sorted(over), entry)):
             status["conditions"] = renew_conditions(
                 entry.status.get("conditions") or (),
                 [finding],
@@ -128,7 +129,7 @@ def _is_over(entry: PolicyEntry) -> bool:
     return condition(entry.status, OVERUSE).get("status") == "True"
 
 
-def _finding(over: list[str], status: Mapping[str, Any]) -> Finding | None:
+def _finding(over: list[str], entry: PolicyEntry) -> Finding | None:
     """What is to be stored; None where it is already."""
     if not over:
         text = "No pod is known to hold more than its limit."
@@ -136,8 +137,21 @@ def _finding(over: list[str], status: Mapping[str, Any]) -> Finding | None:
     else:
         shown = ", ".join(over[:_SHOWN_PODS]) + (", ..." if len(over) > _SHOWN_PODS else "")
         count = "1 pod holds" if len(over) == 1 else f"{len(over)} pods hold"
-        text = f"{count} more than allowed: {shown}. recentActions tells what was done."
+        text = f"{count} more than allowed: {shown}. {_what_is_done(entry.record.spec)}."
         wanted = Finding(OVERUSE, "True", PODS_OVER_LIMIT, text)
-    stored = condition(status, OVERUSE)
+    stored = condition(entry.status, OVERUSE)
     same = (stored.get("status"), stored.get("message")) == (wanted.status, wanted.message)
     return None if same else wanted
+
+
+def _what_is_done(spec: PolicySpec | None) -> str:
+    """Who turns Enforce on shall know beforehand that the grace period is running already."""
+    if spec is None:
+        return "Nothing is done, because the policy can not be read"
+    if spec.mode == "Active" and spec.enforcement.mode == "Enforce":
+        return "recentActions tells what was done"
+    seconds = spec.enforcement.grace_period_seconds
+    return (
+        "Nothing is done. Mode Enforce would act at once on those that have been over for longer"
+        f" than gracePeriodSeconds ({seconds} s)"
+    )

@@ -139,6 +139,7 @@ class TestTenant:
         assert "spec.containers[web].env[NVIDIA_VISIBLE_DEVICES]" in text
         assert "tenant research" in text
         assert "GPUs that it did not ask for" in text
+        assert "remove the variable" in text
 
     @pytest.mark.parametrize("value", ["void", "none"])
     def test_none_at_all_are_allowed(self, value: str) -> None:

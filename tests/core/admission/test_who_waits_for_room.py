@@ -64,4 +64,12 @@ def test_a_size_of_a_group_that_means_nothing_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1", "8", str(names.MOST_IN_A_GROUP)])
 def test_the_size_of_a_group_is_no_typing_error(text: str) -> None:
-    assert review(pod(annotations={GROUP_SIZE: text}), tenant()).warnings == ()
+    raw = pod(annotations={GROUP_SIZE: text})
+    raw["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train", "controller": True}]
+    assert review(raw, tenant()).warnings == ()
+
+
+def test_a_group_of_a_pod_without_a_controller_is_warned_of() -> None:
+    [warning] = review(pod(annotations={GROUP_SIZE: "2"}), tenant()).warnings
+    assert "group-size means nothing here: a group is the pods of one controller" in warning
+    assert review(pod(annotations={GROUP_SIZE: "1"}), tenant()).warnings == ()

@@ -41,3 +41,16 @@ def test_annotations_that_mean_something_and_foreign_ones_are_not_warned_of() ->
     }
     warned = review(pod(container(gpu=1), annotations=annotations), policy()).warnings
     assert "means nothing" not in " ".join(warned)
+
+
+def test_a_bare_number_beside_gpus_is_in_bytes() -> None:
+    text = refused(pod(container(gpu=1, memory="8")), policy())
+    assert "8 bytes over 1 GPU = 0 per GPU" in text
+
+
+def test_more_than_the_largest_limit_says_how_much_is_allowed() -> None:
+    largest = policy(limits={"max": "40Gi"})
+    one = refused(pod(container(gpu=1, memory="41Gi")), largest)
+    assert "more than the largest limit per GPU, 40Gi: declare at most 40Gi" in one
+    two = refused(pod(container(gpus=2, memory="100Gi")), largest)
+    assert "per GPU, 40Gi: declare at most 80Gi over 2 GPUs" in two

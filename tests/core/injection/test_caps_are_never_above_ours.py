@@ -152,4 +152,6 @@ class TestProcessesPerGpu:
 
     @pytest.mark.parametrize("text", ["0", "65", "-1", "two", "", "1.5", "9" * 5000])
     def test_anything_but_a_small_number_is_refused(self, text: str) -> None:
-        assert "is not a whole number from 1 to 64" in refused(self.raw(text), policy())
+        assert "is not a whole number from 1 to 64: give the number" in refused(
+            self.raw(text), policy()
+        )

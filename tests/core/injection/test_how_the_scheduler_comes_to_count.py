@@ -84,6 +84,11 @@ class TestFillResource:
         assert f'metadata.annotations["{names.LIMIT_ANNOTATION}"]' in message
         assert "more than the largest limit per GPU, 4Gi" in message
 
+    def test_the_summary_says_what_was_declared_and_that_it_was_filled_in(self) -> None:
+        stored = admitted(pod(container(gpu=1)), self.DEFAULT, values=self.CHART)
+        summary = stored["metadata"]["annotations"][names.SUMMARY_ANNOTATION]
+        assert summary.endswith("on 1 GPU (Policy, filled in)")
+
     def test_an_author_s_own_is_never_taken_for_ours(self) -> None:
         author = pod(container(memory="8Gi"))
         exported = admitted(author, self.DEFAULT, values=self.CHART)
