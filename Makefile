@@ -1,5 +1,5 @@
 # Two commands for everybody: `make demo` and `make test`. Both do their own set-up.
-.PHONY: help setup demo kind test test-frameworks verify bench generate image gpu-bundle gpu-e2e
+.PHONY: help setup demo demo-node kind test test-frameworks verify bench generate image gpu-bundle gpu-e2e
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -11,6 +11,10 @@ setup: ## virtual environment, control plane, .venv/bin/kubectl-gpumem
 
 demo: setup ## the product on a real control plane, in a few minutes (KEEP=1 leaves it running)
 	@$(PY) -m devcluster.demo $(if $(KEEP),--keep)
+
+demo-node: setup ## the demo on a real node: kubelet, containerd, running pods (needs root)
+	@$(PY) -m devcluster.node
+	@$(PY) -m devcluster.demo --on node $(if $(KEEP),--keep)
 
 kind: setup ## the demo on kind, with the images of this checkout (needs kind and Docker or Podman)
 	@$(PY) -m devcluster.demo --on kind $(if $(KEEP),--keep)

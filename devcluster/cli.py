@@ -73,7 +73,9 @@ def _start(options: argparse.Namespace) -> None:
 
 
 def _stop(options: argparse.Namespace) -> None:
-    stop_cluster(find_record(options.dir))
+    record = find_record(options.dir)
+    stop_cluster(record)
+    say(f"{record.url} is stopped, and {record.root} is removed")
 
 
 def _list(_: argparse.Namespace) -> None:

@@ -30,8 +30,9 @@ def _node(stage: Stage) -> None:
                    until="171798691840|160Gi")  # fmt: skip
     stage.run("get", "node", stage.node, *_columns("node"))
     conclude(
-        "It is counted per node, not per card: the scheduler keeps the sum within 160Gi, and may",
-        "put more on one card than that card has. To place by card is not part of this release.",
+        "It is counted per node, not per card: the scheduler keeps the sum of what containers ask",
+        "for by nvidia.com/memory within 160Gi, and may put more on one card than that card has.",
+        "To place by card is not part of this release.",
     )
 
 
@@ -91,8 +92,9 @@ def _workloads(stage: Stage) -> None:
     stage.run("get", "pods", "-n", "research", *_columns("pods"))
     explain(
         "Four replicas of 36Gi and the pod of 8Gi fit on 160Gi; the fifth replica waits. (The Job",
-        "declares no memory: its pods are limited and charged by the policy's default, and the",
-        "scheduler counts it too where the chart's scheduling.fillResource is Enabled.)",
+        "declares no memory: its two pods have the policy's default as limit and charge, and the",
+        "scheduler does not count it, so limits of 168Gi are on this node. It counts them, too,",
+        "where the chart's scheduling.fillResource is Enabled.)",
     )
     failed = "--field-selector=reason=FailedScheduling"
     stage.run("get", "events", "-n", "research", failed, *_columns("events"))
@@ -127,18 +129,24 @@ def _measured(stage: Stage) -> None:
     stage.run("get", "gmp", "training", "-n", "research", "-o", "jsonpath={.status.memory}")
     explain("Who holds how much, the most first:")
     stage.gpumem("top", "-n", "research")
-    explain("One pod, with what holds its limit and the next step:")
+    explain(
+        "One pod, with what holds its limit and the next step. Nothing holds it: the memory is",
+        "taken by a program in C, in which no shim can be; frameworks in Python would be capped.",
+    )
     stage.gpumem("why", "pod/train", "-n", "research")
 
 
 def _offline(stage: Stage) -> None:
-    explain("The same answers come from files, without a cluster, for a pull request:")
-    stage.gpumem("charge", "-o", "yaml", *_OFFLINE)
+    explain(
+        "The same answers come from files, without a cluster, for a pull request. (In the cluster",
+        "the Deployment was scaled to five replicas; its file says four.)",
+    )
+    stage.gpumem("charge", "-o", "table", *_OFFLINE)
 
 
 _OFFLINE = [
     argument
-    for name in ("1-namespace", "2-policy", "3-tenant", "deployment")
+    for name in ("1-namespace", "2-policy", "3-tenant", "train", "job", "deployment")
     for argument in ("-f", f"examples/demo/{name}.yaml")
 ]
 

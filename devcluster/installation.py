@@ -114,6 +114,11 @@ class Installation:
         """Where each replica of the controller takes reports in, at 127.0.0.1, while it leads."""
         return list(self._roles["controller"].ports)
 
+    @property
+    def controller_health_ports(self) -> list[int]:
+        """Where each replica of the controller serves /healthz, /readyz and /metrics."""
+        return list(self._roles["controller"].health_ports)
+
     def controller_pid_at(self, report_port: int) -> int:
         """Process id of the replica of the controller that takes reports in at this port."""
         return self._roles["controller"].pid_at(report_port)

@@ -7,12 +7,14 @@ from typing import Any
 
 import yaml
 
+from devcluster.container_status import container_status
 from devcluster.installation import CHART, Installation
 from devcluster.pod_addresses import PodAddresses
 
 LEADER_ADDRESS = "198.51.100.7"
 """Of a range that is for documentation: nobody has it."""
 LEADER_PORT = 9443
+HEALTH_PORT = 8081
 
 
 def serve_leader(installation: Installation, pods: PodAddresses, *, node: str) -> None:
@@ -31,6 +33,7 @@ def serve_leader(installation: Installation, pods: PodAddresses, *, node: str) -
     patch = json.dumps({"status": _STATUS})
     cluster.kubectl("patch", "pod", "leader", "--subresource=status", "-p", patch, *where)
     pods.lead(LEADER_ADDRESS, LEADER_PORT, to=installation.report_ports)
+    pods.lead(LEADER_ADDRESS, HEALTH_PORT, to=installation.controller_health_ports)
     until = "--for=jsonpath={.endpoints[0].addresses[0]}=" + LEADER_ADDRESS
     chosen = ["-l", f"kubernetes.io/service-name={installation.release}-report"]
     cluster.kubectl("wait", "endpointslices", *chosen, until, "--timeout=30s", *where)
@@ -51,7 +54,10 @@ def _chart_service(installation: Installation) -> dict[str, Any]:
 
 
 def _pod(selector: dict[str, str], namespace: str, node: str) -> dict[str, Any]:
-    ports = [{"name": "reports", "containerPort": LEADER_PORT}]
+    ports = [
+        {"name": "reports", "containerPort": LEADER_PORT},
+        {"name": "health", "containerPort": HEALTH_PORT},
+    ]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -70,4 +76,5 @@ _STATUS = {
     "podIP": LEADER_ADDRESS,
     "podIPs": [{"ip": LEADER_ADDRESS}],
     "conditions": [{"type": "Ready", "status": "True"}],
+    "containerStatuses": [container_status({"name": "controller", "image": "none"})],
 }

@@ -31,7 +31,14 @@ def test_its_place_the_room_and_who_holds_it() -> None:
         "10Gi of 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is held by"
         " ml/big 90Gi"
     ) in text
+    assert "room for it: it asks for 80Gi, 70Gi too little" in text
     assert "charged: nothing, it waits" in text
+
+
+def test_a_tenant_that_has_the_room_is_not_blamed() -> None:
+    text = told(chargedBytes=10 * GIB, queue=[queued("job-0")])
+    assert "place 1 in the queue, NoRoom: it asks for 80Gi, which is there; its group" in text
+    assert "too little" not in text
 
 
 def test_a_pod_on_its_way_is_not_told_to_wait() -> None:

@@ -34,7 +34,7 @@ def test_each_step_shows_what_it_promises() -> None:
         "growt_factor",
         "Insufficient nvidia.com/memory",
         "gpumemorytenant.gpumemory.dev/research",
-        "chargedBytes: 154618822656",
+        "168Gi     240Gi   yes",
         "counted per node, not per card",
         "$ kubectl delete pod train -n research --force --grace-period=0",
         "makes 204Gi",

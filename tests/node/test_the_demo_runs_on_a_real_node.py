@@ -22,7 +22,7 @@ def test_the_same_story_ends_with_what_the_pods_hold() -> None:
         "did you mean 64Gi?",
         "Insufficient nvidia.com/memory",
         "--- 7. What is measured",
-        "chargedBytes: 154618822656",
+        "1 x 36Gi (Resource)",
         "$ kubectl gpumem top -n research",
         "$ kubectl gpumem why pod/train -n research",
         "cap of each process: 7Gi for its frameworks, beside a reserve of 1Gi",

@@ -36,7 +36,8 @@ class PolicyMemory(Model):
     """GPU memory of the policy's pods."""
 
     declared_bytes: int | None = None
-    """Sum of what running pods asked for, in bytes. Absent: not known yet."""
+    """Sum of what its pods declare that have not finished, in bytes: those that wait count, too.
+    Absent: not known yet."""
     used_bytes: int | None = None
     """Sum of what was measured, in bytes. Absent: nothing is measured."""
     unknown_pods: int | None = None

@@ -38,6 +38,13 @@ class Access:
     groups: tuple[str, ...] = ()
     """`--as-group`; none: what the kubeconfig says."""
 
+    @property
+    def where(self) -> str:
+        """Paths as kubectl takes them, with colons between."""
+        if self.kubeconfig is not None:
+            return str(self.kubeconfig)
+        return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+
 
 @asynccontextmanager
 async def cluster(access: Access) -> AsyncIterator[Api]:
@@ -96,7 +103,7 @@ def impersonation(user: Mapping[str, Any], access: Access) -> Iterator[tuple[str
 
 
 def _loader(access: Access) -> KubeConfigLoader:
-    where = _where(access.kubeconfig)
+    where = access.where
     if not any(_files(where)):
         raise NoCluster(f"no cluster can be asked: there is no kubeconfig at {where}")
     merged = KubeConfigMerger(where)  # type: ignore[no-untyped-call]
@@ -112,13 +119,6 @@ def _user(loader: KubeConfigLoader) -> Mapping[str, Any]:
 
 def _identified(configuration: client.Configuration) -> bool:
     return bool(configuration.api_key or configuration.cert_file)
-
-
-def _where(kubeconfig: Path | None) -> str:
-    """Paths as kubectl takes them, with colons between."""
-    if kubeconfig is not None:
-        return str(kubeconfig)
-    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
 
 
 def _files(where: str) -> Iterable[Path]:

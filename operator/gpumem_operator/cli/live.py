@@ -145,7 +145,7 @@ def why(
 
 def _with_cluster(work: Callable[[Any], Awaitable[None]], access: "Access") -> None:
     from gpumem_operator.cli.cluster import NoCluster, cluster
-    from gpumem_operator.kube.errors import ApiError
+    from gpumem_operator.kube.errors import ApiError, Unreached
 
     async def connected() -> None:
         async with cluster(access) as api:
@@ -155,6 +155,8 @@ def _with_cluster(work: Callable[[Any], Awaitable[None]], access: "Access") -> N
         asyncio.run(connected())
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
+    except Unreached as error:
+        _fail(f"{error} (kubeconfig {access.where}): does the cluster run?")
     except (NoCluster, ApiError) as error:
         _fail(str(error))
 

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import typer
@@ -53,12 +56,27 @@ async def _watch(
     look: Callable[[], Awaitable[Shown]],
     picture: Callable[[Mapping[str, Any]], RenderableType],
 ) -> None:
-    console = Console()
-    with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+    with _canvas() as draw:
         while True:
-            shown = await look()
-            live.update(Group(line(shown.note), picture(shown.document)), refresh=True)
+            draw(_dated(await look(), picture))
             await asyncio.sleep(REFRESH_SECONDS)
+
+
+@contextmanager
+def _canvas() -> Iterator[Callable[[RenderableType], None]]:
+    """A screen that is refreshed; in a pipe there is none, and pictures stand one below another."""
+    console = Console()
+    if not console.is_terminal:
+        yield Console(width=_WIDE).print
+        return
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        yield partial(live.update, refresh=True)
+
+
+def _dated(shown: Shown, picture: Callable[[Mapping[str, Any]], RenderableType]) -> Group:
+    """A picture with its time and what is to be noted."""
+    head = f"{datetime.now().astimezone():%H:%M:%S}"
+    return Group(line(f"{head}  {shown.note}".rstrip()), picture(shown.document), "")
 
 
 def line(text: str) -> Text:
@@ -67,9 +85,9 @@ def line(text: str) -> Text:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Text:
-    """Rows below their heads; what is too long for a screen that is refreshed ends with dots."""
+    """Rows below their heads; a row that is too long for a screen goes on in the next line."""
     head, *lines = in_columns([heads, *rows])
-    made = Text(no_wrap=True, overflow="ellipsis").append(head, style="bold")
+    made = Text(overflow="fold").append(head, style="bold")
     for line in lines:
         made.append(f"\n{line}")
     return made

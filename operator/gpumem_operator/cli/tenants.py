@@ -13,7 +13,7 @@ from gpumem_operator.cli.rights import who
 from gpumem_operator.cli.screen import Shown, line, show, table
 from gpumem_operator.cli.stored_tenants import stored_document
 from gpumem_operator.kube.api import Api
-from gpumem_operator.kube.errors import ApiError, NotFound
+from gpumem_operator.kube.errors import ApiError, NotFound, Unreached
 from gpumem_operator.kube.resources import NAMESPACES, TENANTS
 
 _HEAD: Final = (
@@ -32,6 +32,8 @@ async def look(api: Api, release: Release, *, tenant: str = "") -> Shown:
     """Ask the leader, else what is stored. Raises ApiError where neither may be read."""
     try:
         shown = Shown(await ask_tenants(api, release, tenant=tenant))
+    except Unreached:
+        raise
     except ApiError as error:
         note = why_not_asked(error, release)
         shown = Shown(await _without_leader(api, release, tenant), note)

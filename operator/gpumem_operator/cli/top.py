@@ -15,7 +15,7 @@ from gpumem_operator.cli.rights import forbidden, may_not_read
 from gpumem_operator.cli.screen import Shown, show, table
 from gpumem_operator.cli.stored_pods import stored_pod
 from gpumem_operator.kube.api import Api
-from gpumem_operator.kube.errors import ApiError, NotFound
+from gpumem_operator.kube.errors import ApiError, NotFound, Unreached
 from gpumem_operator.kube.resources import NAMESPACES, PODS, POLICIES
 
 _POLICY_HEAD: Final = ["POLICY", "DECLARED", "USED", "UNKNOWN PODS"]
@@ -35,6 +35,8 @@ async def look(api: Api, release: Release, *, namespace: str) -> Shown:
     note = ""
     try:
         document: Mapping[str, Any] = await ask(api, release, namespace=namespace)
+    except Unreached:
+        raise
     except ApiError as error:
         note = why_not_asked(error, release)
         try:

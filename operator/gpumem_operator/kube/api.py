@@ -17,7 +17,7 @@ import aiohttp
 from kubernetes.aio import client, config
 from multidict import CIMultiDict
 
-from gpumem_operator.kube.errors import ApiError, refused
+from gpumem_operator.kube.errors import ApiError, Unreached, refused
 
 REQUEST_SECONDS: Final = 15.0
 """Longer than any healthy answer, a page of 500 large pods included."""
@@ -110,12 +110,26 @@ class Api:
                 content = await answer.response.read()
         except TimeoutError as error:
             raise ApiError(what, f"no answer within {seconds:g} s") from error
+        except aiohttp.ClientConnectorError as error:
+            server = f"API server {self._connection.configuration.host}"
+            raise Unreached(server, _why_unreached(error)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise ApiError(what, f"not reached: {error!r}") from error
         if answer.status >= 300:
             raise refused(what, content, answer.status)
         parsed: Object = json.loads(content)
         return parsed
+
+
+def _why_unreached(error: aiohttp.ClientConnectorError) -> str:
+    """In the words of people, where the system's own are a program's."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"not trusted: {error.certificate_error}"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"not reached, its name {error.host} is not known"
+    if isinstance(error.os_error, ConnectionRefusedError):
+        return "not reached, it refuses connections"
+    return f"not reached, {error.os_error.strerror or error.os_error}"
 
 
 @asynccontextmanager

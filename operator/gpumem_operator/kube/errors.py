@@ -13,6 +13,7 @@ class ApiError(Exception):
     """The API server was not reached, or refused.
 
     ApiError
+    +-- Unreached  no connection came about, so nothing else can be asked either
     +-- NotFound   404: the object, or its whole kind, is not there
     +-- Conflict   409: it changed meanwhile, is another one (uid), or exists already
     +-- Gone       410: the resourceVersion or continue token is too old
@@ -22,6 +23,10 @@ class ApiError(Exception):
         super().__init__(f"{what}: {message}")
         self.status = status
         """HTTP status; 0 where no answer came."""
+
+
+class Unreached(ApiError):
+    """See ApiError."""
 
 
 class NotFound(ApiError):
