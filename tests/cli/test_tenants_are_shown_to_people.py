@@ -48,7 +48,7 @@ def line(**changes: Any) -> str:
 
 def test_a_row_has_all_that_counts() -> None:
     [head, found] = shown(overview({"tenants": [row()]}))
-    assert head == "TENANT NAMESPACES LIMIT CHARGED LEFT USED QUEUED LARGEST PODS"
+    assert head == "TENANT NAMESPACES LIMIT CHARGED LEFT USED QUEUED LARGEST CHARGES"
     assert found == "research ml, vision 160Gi 44Gi 116Gi 31Gi - ml/a 36Gi, vision/b 8Gi"
 
 

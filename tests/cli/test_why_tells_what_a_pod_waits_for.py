@@ -28,8 +28,8 @@ def test_its_place_the_room_and_who_holds_it() -> None:
     text = told(chargedBytes=90 * GIB, queue=[queued("other"), queued("job-0")], topPods=[holder])
     assert "tenant research: place 2 in the queue, NoRoom: there is not enough room for it" in text
     assert (
-        "10Gi of 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is held by"
-        " ml/big 90Gi"
+        "10Gi of 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is charged"
+        " to ml/big 90Gi"
     ) in text
     assert "room for it: it asks for 80Gi, 70Gi too little" in text
     assert "charged: nothing, it waits" in text

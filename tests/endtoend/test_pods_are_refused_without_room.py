@@ -77,7 +77,7 @@ def test_a_pod_gets_room_at_once_or_reads_why_not(team: Team, tenant: str) -> No
     answer = team.create(gpu_pod("third"))
     assert f"GPU pod {team.name}/third is refused: tenant {tenant}: the pod asks for 8Gi" in answer
     assert "4Gi of 16Gi are left (12Gi charged, 0 reserved for pods on their way)" in answer
-    assert f"Most is held by {team.name}/first 8Gi, {team.name}/second 4Gi" in answer
+    assert f"Most is charged to {team.name}/first 8Gi, {team.name}/second 4Gi" in answer
     assert "next step: try again when pods of the tenant have ended" in answer
 
     end(team, "first")

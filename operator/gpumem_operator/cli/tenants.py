@@ -17,7 +17,7 @@ from gpumem_operator.kube.errors import ApiError, NotFound, Unreached
 from gpumem_operator.kube.resources import NAMESPACES, TENANTS
 
 _HEAD: Final = (
-    ["TENANT", "NAMESPACES", "LIMIT", "CHARGED", "LEFT", "USED", "QUEUED", "LARGEST PODS"]
+    ["TENANT", "NAMESPACES", "LIMIT", "CHARGED", "LEFT", "USED", "QUEUED", "LARGEST CHARGES"]
 )  # fmt: skip
 _POD_HEAD: Final = ["NAMESPACE", "POD", "CHARGED", "USED", "LIMIT", "HELD BY", "NODE"]
 _MOST_NAMED: Final = 3

@@ -76,8 +76,7 @@ def _room(limit_bytes: int, status: Row) -> str:
     charged = status.get("chargedBytes")
     if charged is None:
         return f"what is charged of {show_bytes(limit_bytes)} is not counted yet"
-    reserved = add_bytes(one.amount_bytes for one in stored_reservations(status))
-    sentences = [Room(limit_bytes, charged, reserved).in_words()]
+    sentences = [_left(limit_bytes, charged, status).in_words()]
     sentences += largest_holders(
         [
             ChargedPod(row["namespace"], row["name"], row["chargedBytes"])

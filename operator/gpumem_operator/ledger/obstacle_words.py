@@ -32,4 +32,4 @@ def largest_holders(holders: Sequence[ChargedPod]) -> Iterator[str]:
         named = ", ".join(
             f"{pod.title} {show_bytes(pod.charged_bytes or 0)}" for pod in holders[:MOST_HOLDERS]
         )
-        yield f"Most is held by {named}"
+        yield f"Most is charged to {named}"

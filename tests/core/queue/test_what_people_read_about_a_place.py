@@ -24,7 +24,7 @@ def sentence(*pods: WaitingPod, tenant: Account | None = None) -> str:
 def test_all_that_a_person_needs_is_in_one_sentence() -> None:
     assert sentence(waiting("a", 40 * GIB, age=9), waiting("b", 16 * GIB)) == (
         "waits in place 2 of 2 for GPU memory of tenant research: it asks for 16Gi, and 10Gi of"
-        " 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is held by"
+        " 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is charged to"
         " team/large 80Gi, team/small 10Gi. Next step: wait, end a pod that holds room, or have the"
         " quota raised"
     )
