@@ -77,6 +77,12 @@ def overuse(cast: Cast, pod: str) -> Raw:
     return next((one for one in conditions if one["type"] == names.OVERUSE_CONDITION), {})
 
 
+def told_of_policy(cast: Cast) -> str:
+    status = cast.get("gpumemorypolicy", POLICY).get("status") or {}
+    found = [one["message"] for one in status.get("conditions") or () if one["type"] == "Overuse"]
+    return str(found[0]) if found else ""
+
+
 def is_ending(cast: Cast, pod: str) -> bool:
     return "deletionTimestamp" in cast.get("pod", pod)["metadata"]
 
@@ -170,9 +176,7 @@ def test_audit_records_and_touches_nobody(cast: Cast) -> None:
     with Sidecar(cast, "train", holds=9).running() as sidecar:
         cast.until(lambda: actions(cast) == [("train", "Reclaim", "WouldHave")])
         assert sidecar.orders == []
-        conditions = cast.get("gpumemorypolicy", POLICY)["status"]["conditions"]
-        [told] = [one for one in conditions if one["type"] == "Overuse"]
-        assert "Nothing is done. Mode Enforce would act at once on those" in told["message"]
+        cast.until(lambda: "Mode Enforce would act at once on those" in told_of_policy(cast))
     assert not is_ending(cast, "train")
     assert "OverLimit" not in events(cast, "train")
 
