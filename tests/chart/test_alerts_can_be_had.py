@@ -60,6 +60,9 @@ LABELS = {
     "gpumem_seconds_to_limit": set(growth._LABELS),
     "gpumem_used_bytes": {*usage._POD, "gpu"},
     "gpumem_gpu_free_bytes": set(usage._CARD),
+    "gpumem_unknown": {*usage._POD, "gpu", "reason"},
+    "gpumem_gpu_unknown": {*usage._CARD, "reason"},
+    "gpumem_unattributed_bytes": set(usage._CARD),
 }
 
 
