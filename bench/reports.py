@@ -27,10 +27,11 @@ from devcluster.installation import Installation
 from gpumem_operator import names
 from gpumem_operator.kube.api import Api, connect
 from gpumem_operator.kube.errors import ApiError
-from gpumem_operator.kube.resources import PODS, SERVICE_ACCOUNTS
+from gpumem_operator.kube.resources import NODES, PODS, SERVICE_ACCOUNTS
 
 TARGET_PER_CORE = 1000.0
 NAMESPACE = "bench"
+NODE = "bench-reports"
 GPU = "GPU-11111111-0000-0000-0000-000000000001"
 
 
@@ -68,6 +69,7 @@ async def _measure(cluster: Cluster, operator: Installation, count: int) -> list
     await _until_it_listens(operator.report_ports[0])
     async with connect(cluster.kubeconfig) as api:
         await api.create("/api/v1/namespaces", _object("Namespace", NAMESPACE))
+        await api.create(NODES.path(), _object("Node", NODE))
         pods = await _pods(api, count)
         secret = f"{operator.release}-webhook-cert"
         path = f"/api/v1/namespaces/{operator.namespace}/secrets/{secret}"
@@ -118,7 +120,15 @@ async def _default_account(api: Api) -> None:
 async def _pod(api: Api, name: str) -> Pod:
     limits = {"nvidia.com/gpu": "1", "nvidia.com/memory": "8Gi"}
     container = {"name": "main", "image": "none", "resources": {"limits": limits}}
-    body = _object("Pod", name) | {"spec": {"containers": [container]}}
+    # Nothing else is heard: a pod on a node, with our sidecar.
+    sidecar = {"name": names.SIDECAR_CONTAINER, "image": "none", "restartPolicy": "Always"}
+    spec = {
+        "nodeName": NODE,
+        "tolerations": [{"operator": "Exists"}],
+        "initContainers": [sidecar],
+        "containers": [container],
+    }
+    body = _object("Pod", name) | {"spec": spec}
     body["metadata"]["labels"] = {names.MANAGED_LABEL: "true"}
     uid = (await api.create(PODS.path(namespace=NAMESPACE), body))["metadata"]["uid"]
     bound = {"kind": "Pod", "apiVersion": "v1", "name": name, "uid": uid}
