@@ -56,6 +56,8 @@ def _lead_to(raw: dict[str, Any], pipes: Path) -> None:
     """As NVIDIA's device plugin does for MPS: its pipes, and shared memory with the server."""
     spec = raw["spec"]
     spec["hostIPC"] = True
+    # A server of MPS serves one user, and a client that may not open its pipes runs without it.
+    spec["securityContext"] = {"runAsUser": 0}
     spec["volumes"] += [
         {"name": "mps", "hostPath": {"path": str(pipes)}},
         {"name": "shm", "hostPath": {"path": "/dev/shm"}},
