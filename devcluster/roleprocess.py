@@ -39,7 +39,9 @@ class RoleProcess:
         # `env` becomes Python, so the process id is the same. The sources are named, so that it
         # does not matter whether the package is installed for this interpreter.
         path = f"PYTHONPATH={SOURCES}{os.pathsep}{python_path()}"
-        command = ["env", path, sys.executable, "-m", "gpumem_operator"]
+        # One that is killed leaves its temporary files where the installation's own are removed.
+        folder = f"TMPDIR={log.parent}"
+        command = ["env", path, folder, sys.executable, "-m", "gpumem_operator"]
         self._component = Component(name, [*command, *arguments], log)
         self._health_port = health_port
         self.pid = self._component.pid

@@ -27,9 +27,11 @@ class Recorder(Api):
         self.statuses.append(body["status"])
         version = str(int(body["metadata"]["resourceVersion"]) + 1)
         metadata = self._raw["metadata"] | {"resourceVersion": version}
-        stored = self._raw | {"metadata": metadata, "status": body["status"]}
-        self._table.see(stored)
-        return stored
+        # A status is merged, field by field.
+        status = dict(self._raw.get("status") or {}) | body["status"]
+        self._raw = self._raw | {"metadata": metadata, "status": status}
+        self._table.see(self._raw)
+        return self._raw
 
 
 class Leads:

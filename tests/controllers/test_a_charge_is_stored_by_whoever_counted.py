@@ -18,6 +18,7 @@ from gpumem_operator.controllers.queue import QueueWorker
 from gpumem_operator.controllers.statuses import StatusWorker
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.errors import NotFound
+from gpumem_operator.kube.resources import PODS
 
 SEAL = Seal(b"k" * 32)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -30,20 +31,25 @@ def known(*pods: Raw, **status: Any) -> tuple[Cache, Recorder]:
     raw = {**tenant(), "status": status}
     cache.tenants.see(raw)
     cache.namespaces.see(NAMESPACE)
-    for one in pods:
-        cache.pods.see(sealed(one, SEAL))
-    return cache, Server(cache, raw)
+    listed = [sealed(one, SEAL) for one in pods]
+    for one in listed:
+        cache.pods.see(one)
+    return cache, Server(cache, raw, listed)
 
 
 class Server(Recorder):
-    """Knows one tenant and its namespace, and those pods that a test gives it."""
+    """Knows one tenant and its namespace, and lists pods; `pods` are found by name alone."""
 
-    def __init__(self, cache: Cache, raw: Raw) -> None:
+    def __init__(self, cache: Cache, raw: Raw, listed: list[Raw]) -> None:
         super().__init__(cache.tenants, raw)
         self.pods: dict[str, Raw] = {}
         self.asked: list[str] = []
+        """For one object each."""
+        self._listed = listed
 
     async def get(self, path: str, **_: Any) -> Raw:
+        if path == PODS.path():
+            return {"metadata": {"resourceVersion": "9"}, "items": self._listed}
         self.asked.append(path)
         name = path.rpartition("/")[2]
         if path.endswith("/namespaces/team"):
@@ -105,7 +111,8 @@ async def test_charge_and_reservation_change_in_one_write() -> None:
     uid = a_pod()["metadata"]["uid"]
     cache, api = known(a_pod(), epoch=0, chargedBytes=0, reservations=[row(uid, "train")])
     await reserving(cache, api, [0.0]).turn()
-    [written] = api.statuses
+    raised, written = api.statuses
+    assert raised["epoch"] == 1
     assert (written["chargedBytes"], written["reservations"]) == (8 * GIB, [])
 
 
