@@ -47,7 +47,7 @@ class Delay(NamedTuple):
     """From the end of the grace period, as the pod's condition has it, until the action."""
     after_excess: float
     """From when the memory was taken, less the grace period: with the time until it was noticed.
-    Times of conditions are whole seconds, rounded down, so this may be the smaller one."""
+    A grace period begins at a whole second, so up to one of these seconds is that."""
 
 
 class Way(NamedTuple):

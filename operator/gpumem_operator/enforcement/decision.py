@@ -77,7 +77,8 @@ def decide(facts: Facts, now: datetime) -> Decision:
     if level is not Level.OVER:
         return _within(facts, level, now)
     if facts.stored is None or facts.stored.status != "True":
-        begun = _condition(facts, OVER_LIMIT, what_follows(facts), now=now, since=now)
+        since = _whole_second(now)
+        begun = _condition(facts, OVER_LIMIT, what_follows(facts), now=now, since=since)
         return Decision(begun, event=_told(facts, OVER_LIMIT))
     if now < grace_ends(facts.stored, facts.settings):
         return Decision()
@@ -89,6 +90,11 @@ def decide(facts: Facts, now: datetime) -> Decision:
 def grace_ends(condition: Condition, settings: Enforcement) -> datetime:
     """When the actions begin, where the pod is over its limit until then."""
     return condition.since + timedelta(seconds=settings.grace_period_seconds)
+
+
+def _whole_second(moment: datetime) -> datetime:
+    """Not before the moment: as times are stored, and so that no grace period is too short."""
+    return moment + timedelta(microseconds=-moment.microsecond % 1_000_000)
 
 
 def _within(facts: Facts, level: Level, now: datetime) -> Decision:

@@ -46,6 +46,12 @@ def test_use_above_the_limit_begins_the_grace_period() -> None:
     assert "above for 60 s, this follows: Reclaim, then Evict" in decision.condition.message
 
 
+def test_no_grace_period_is_shortened_by_how_times_are_stored() -> None:
+    decision = decide(facts(), at(7.25))
+    assert decision.condition is not None
+    assert decision.condition.since == at(8)
+
+
 def test_nothing_is_done_within_the_grace_period() -> None:
     assert decide(facts(stored=condition()), at(59.9)) == Decision()
 

@@ -15,6 +15,8 @@ NEAR_SECONDS = 25
 """Pods that are not over their limit are looked at every 10 s."""
 FREED_SECONDS = 1.0
 ANSWERED_SECONDS = 1.0
+BEGUN_SECONDS = 1.0
+"""A grace period begins at a whole second."""
 NEAR = f"""
 card.raw(7000)
 print(json.dumps({{"near": True}}), flush=True)
@@ -92,8 +94,8 @@ def _evicted(stage: Stage, actor: Actor, uid: str) -> Iterator[Row]:
         [("Reclaim", "Unsupported"), ("Evict", "Done")],
         actor.actions("offender"),
     )
-    limit = INTERVAL_SECONDS + 1.0 + ANSWERED_SECONDS + 1.0 + FREED_SECONDS
-    of = "interval, 1 s, 1 s for the answer to Reclaim, the pod's grace of 1 s, 1 s to be free"
+    limit = INTERVAL_SECONDS + 1.0 + BEGUN_SECONDS + ANSWERED_SECONDS + 1.0 + FREED_SECONDS
+    of = "interval, 1 s, the begun second, 1 s for Reclaim's answer, the pod's 1 s, 1 s to be free"
     yield within("  its memory is free after the grace period", limit, after, of=of)
     until(lambda: actor.gone("offender"), "the pod is gone")
     yield same("  NVML lists of it", {}, stage.place.watch.look().processes_of(uid))
@@ -108,13 +110,19 @@ def _freed(actor: Actor, uid: str) -> float | None:
 
 def _killed(actor: Actor, uid: str) -> Iterator[Row]:
     after = until(lambda: _freed(actor, uid), "the kill", seconds=90)
-    limit = INTERVAL_SECONDS + 1.0
-    yield within("Kill: free after the grace period", limit, after, of="the interval and 1 s")
+    limit = INTERVAL_SECONDS + 1.0 + BEGUN_SECONDS
+    of = "the interval, 1 s and the begun second"
+    yield within("Kill: free after the grace period", limit, after, of=of)
     until(lambda: actor.actions("offender"), "the kill is told")
     yield same("  what was done", [("Kill", "Done")], actor.actions("offender"))
-    get = actor.pod("offender")["status"]["containerStatuses"][0]["state"]
-    code = get.get("terminated", {}).get("exitCode")
+    code = until(lambda: _exit_code(actor), "the kubelet tells of the end")
     yield same("  exit code of its program", 137, code)
+
+
+def _exit_code(actor: Actor) -> int | None:
+    state = actor.pod("offender")["status"]["containerStatuses"][0]["state"]
+    code: int | None = state.get("terminated", {}).get("exitCode")
+    return code
 
 
 def _unchanged(actor: Actor, uid: str) -> Iterator[Row]:
