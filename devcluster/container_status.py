@@ -12,6 +12,12 @@ def container_status(container: Mapping[str, Any]) -> dict[str, Any]:
     return _status(container) | {"ready": True, "started": True, "state": {"running": _since()}}
 
 
+def finished_status(container: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an init container that did its work."""
+    terminated = {"exitCode": 0, "reason": "Completed"}
+    return _status(container) | {"ready": True, "state": {"terminated": terminated}}
+
+
 def _status(container: Mapping[str, Any]) -> dict[str, Any]:
     named = {key: container[key] for key in ("name", "image")}
     return named | {"imageID": "", "restartCount": 0}

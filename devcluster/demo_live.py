@@ -35,7 +35,8 @@ def who_holds_what(stage: Stage) -> None:
     explain(
         "The shim caps the allocator of PyTorch in `capped` at the limit less a reserve: HELD BY",
         "says Framework, and `why` shows the cap. `steady` takes its memory by other means, which",
-        "no shim caps, and the operator says that too:",
+        "no shim caps, and the operator says that too. (NVML counts 518Mi of `capped` beside",
+        "the 2Gi of its annotation: the context of CUDA, which each such process has.)",
     )
     stage.gpumem("why", "pod/capped", "-n", "vision")
     explain(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from devcluster.balancer import Balancer
@@ -101,11 +101,13 @@ def _live_nodes(cluster: Cluster, folder: Path) -> Iterator[None]:
     """Nodes on which pods hold memory, one of them with an old driver."""
     with ExitStack() as stack:
         drivers = {}
-        for name, version in LIVE_NODES.items():
+        for number, (name, version) in enumerate(LIVE_NODES.items()):
             stack.enter_context(simulated_node(cluster, name, cards=1, shared_by=LIVE_SHARED_BY))
             cluster.kubectl("taint", "node", name, "simulation=live:NoSchedule")
             cluster.kubectl("label", "node", name, f"simulation={name}")
-            card = numbered_device(0, total_mib=MIB_PER_CARD)
+            # Each the only card of its node, and no two cards of the world have the same UUID.
+            only = numbered_device(0, total_mib=MIB_PER_CARD)
+            card = replace(only, uuid=numbered_device(CARDS + number).uuid)
             drivers[name] = create_state(folder / name, Driver((card,), version=version))
         stack.enter_context(SimulatedKubelet(cluster, drivers))
         yield

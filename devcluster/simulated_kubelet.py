@@ -1,9 +1,10 @@
 """Runs what pods of simulated nodes hold, and says of them what a kubelet would.
 
 A pod with the annotation `simulation/holds: 6Gi` gets a simulated program that holds so much of its
-node's card, and its own sidecar; when the annotation changes, so does what the program holds. Where
-the pod is deleted or evicted, both end at once, and it goes. Pods without the annotation are left
-as they are: scheduled, and pending.
+node's card, and its own sidecar; when the annotation changes, so does what the program holds. A
+program that the card has no room for ends, as others do that run out of memory, and is started
+again with what it held before; an Event on the pod says so, and that an annotation can not be read.
+Pods without it are left as they are: scheduled, and pending. The end of a pod is confirmed at once.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from devcluster.container_status import container_status, finished_status
 from devcluster.controlplane import Cluster
 from devcluster.failure import ClusterError
 from devcluster.progress import say
@@ -39,6 +41,8 @@ class SimulatedKubelet:
         self._pods: dict[str, SimulatedPod] = {}
         self._held: dict[str, int] = {}
         """In MiB, by the uid of each pod that runs."""
+        self._wanted: dict[str, str] = {}
+        """The annotation that was heeded last, by uid."""
         self._folder = Path(tempfile.mkdtemp(prefix="pods-", dir=cluster.root))
         self._over = threading.Event()
         self._watch = self._start_watch()
@@ -81,34 +85,93 @@ class SimulatedKubelet:
                 event = json.loads(line)
                 try:
                     self._see(event["type"], event["object"])
-                except ClusterError as error:
+                except (ClusterError, OSError, subprocess.SubprocessError) as error:
+                    # Of one pod: the others go on.
                     say(f"the simulated kubelet: {error}")
 
     def _see(self, change: str, pod: Mapping[str, Any]) -> None:
         metadata = pod["metadata"]
         uid, driver = metadata["uid"], self._drivers.get(pod["spec"].get("nodeName", ""))
-        if change == "DELETED" or "deletionTimestamp" in metadata:
-            self._held.pop(uid, None)
-            if uid in self._pods:
-                self._end(pod, gone=change == "DELETED")
+        if change == "DELETED":
+            self._end(uid)
+        elif driver is not None and "deletionTimestamp" in metadata:
+            self._end(uid)
+            self._confirm_end(pod)
+        elif driver is not None and _has_sidecar(pod):
+            self._heed(pod, metadata.get("annotations", {}).get(HOLDS, ""), driver)
+
+    def _heed(self, pod: Mapping[str, Any], wanted: str, driver: Path) -> None:
+        """Have the pod hold what its annotation says, once for each text."""
+        uid = pod["metadata"]["uid"]
+        if self._wanted.get(uid, "") == wanted:
             return
-        mib = _mib(metadata.get("annotations", {}).get(HOLDS, ""))
-        if driver is None or mib is None or self._held.get(uid) == mib or not _has_sidecar(pod):
+        self._wanted[uid] = wanted
+        if (mib := _mib(wanted)) is None:
+            form = "write whole Gi or Mi, for example 6Gi"
+            self._tell(pod, "SimulationNotUnderstood", f"{HOLDS}={wanted!r} is ignored: {form}.")
             return
-        self._held[uid] = mib
+        held = self._held.get(uid)
+        try:
+            self._hold(pod, mib, driver)
+        except (ClusterError, OSError, ValueError) as error:
+            self._end_program(uid)
+            after = "it does not run" if held is None else f"it is started again with {held}Mi"
+            what = f"The simulated program could not hold {wanted}, and ended; {after}. {error}"
+            self._tell(pod, "SimulationOutOfMemory", what)
+            if held is not None:
+                self._hold(pod, held, driver)
+
+    def _hold(self, pod: Mapping[str, Any], mib: int, driver: Path) -> None:
+        uid = pod["metadata"]["uid"]
         if uid in self._pods:
             self._pods[uid].hold(mib)
         else:
             self._start(pod, mib, driver)
+        self._held[uid] = mib
 
-    def _end(self, pod: Mapping[str, Any], *, gone: bool) -> None:
+    def _end(self, uid: str) -> None:
+        self._wanted.pop(uid, None)
+        self._end_program(uid)
+
+    def _end_program(self, uid: str) -> None:
+        self._held.pop(uid, None)
+        if uid in self._pods:
+            self._pods.pop(uid).end()
+
+    def _confirm_end(self, pod: Mapping[str, Any]) -> None:
+        """As a kubelet does once the containers have ended; of this very pod."""
         metadata = pod["metadata"]
-        self._pods.pop(metadata["uid"]).end()
-        if not gone:
-            # What a kubelet says once all containers have ended.
-            name, where = metadata["name"], ("-n", metadata["namespace"])
-            at_once = ("--force", "--grace-period=0", "--wait=false")
-            self._cluster.kubectl("delete", "pod", name, *where, *at_once, check=False)
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": metadata["uid"]},
+        }
+        self._cluster.kubectl("delete", "--raw", path, "-f", "-", input=json.dumps(options))
+
+    def _tell(self, pod: Mapping[str, Any], reason: str, message: str) -> None:
+        """An Event, for whoever wrote the annotation."""
+        metadata = pod["metadata"]
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": "simulation-", "namespace": metadata["namespace"]},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                **{key: metadata[key] for key in ("namespace", "name", "uid")},
+            },
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "source": {"component": "simulated-kubelet"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        self._cluster.kubectl("create", "-f", "-", input=json.dumps(event))
 
     def _start(self, pod: Mapping[str, Any], mib: int, driver: Path) -> None:
         metadata = pod["metadata"]
@@ -118,8 +181,7 @@ class SimulatedKubelet:
         made = self._cluster.kubectl(
             "create", "token", account, f"--audience={_AUDIENCE}", _DURATION, *bound, *where
         )
-        folder = self._folder / metadata["uid"]
-        folder.mkdir()
+        folder = Path(tempfile.mkdtemp(prefix=f"{metadata['uid']}-", dir=self._folder))
         self._pods[metadata["uid"]] = SimulatedPod(
             pod, mib, token=made.stdout.strip(), driver=driver, folder=folder
         )
@@ -140,18 +202,15 @@ def _mib(quantity: str) -> int | None:
 
 def _running(pod: Mapping[str, Any]) -> dict[str, Any]:
     """The status of a pod whose containers run."""
-    started = {"startedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
-    statuses = [
-        {
-            "name": container["name"],
-            "image": container["image"],
-            "imageID": "",
-            "ready": True,
-            "started": True,
-            "restartCount": 0,
-            "state": {"running": started},
-        }
-        for container in pod["spec"]["containers"]
-    ]
-    ready = {"type": "Ready", "status": "True"}
-    return {"phase": "Running", "conditions": [ready], "containerStatuses": statuses}
+    spec = pod["spec"]
+    return {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "initContainerStatuses": [_of_init(one) for one in spec.get("initContainers", ())],
+        "containerStatuses": [container_status(one) for one in spec["containers"]],
+    }
+
+
+def _of_init(container: Mapping[str, Any]) -> dict[str, Any]:
+    stays = container.get("restartPolicy") == "Always"
+    return container_status(container) if stays else finished_status(container)
