@@ -42,7 +42,7 @@ def test_the_user_of_the_kubeconfig_is_honoured(
     account = f"system:serviceaccount:{HOME}:{member.name}"
     config = admins(train, tmp_path, **{"as": account})
     shown = gpumem(config, "top", "-n", train.namespace)
-    assert "unknown: NotAsked" in shown.stdout
+    assert "unknown: NotPermitted" in shown.stdout
     assert account in shown.stderr
     assert f'"{account}"' in gpumem(config, "top", "-A", status=2).stderr
     assert f'"{account}"' in gpumem(config, "tenants", status=2).stderr
