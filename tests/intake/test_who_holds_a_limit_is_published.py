@@ -126,9 +126,9 @@ def test_why_tells_of_each_process_what_bounds_it_and_what_to_do(
 
     first = lines.index(f"  used by main on {GPU}: 3584Mi (said by Sidecar)")
     assert lines[first + 1 : first + 3] == [
-        f"    process {MAIN}: holds 3Gi, bound by Framework, cap 7Gi, reserve 1Gi, with torch,"
-        " vllm takes gpu_memory_utilization 0.0498 in the place of 0.92",
-        "    process 200: holds 512Mi, bound by None (NoShim)",
+        f"    process {MAIN} (its id in the pod): holds 3Gi, bound by Framework, cap 7Gi,"
+        " reserve 1Gi, with torch, vllm takes gpu_memory_utilization 0.0498 in the place of 0.92",
+        "    process 200 (its id in the pod): holds 512Mi, bound by None (NoShim)",
     ]
     told = lines[first + 3]
     assert told.startswith("  limit of main held by None: NoShim (")

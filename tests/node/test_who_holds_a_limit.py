@@ -152,7 +152,9 @@ def test_a_framework_is_believed_until_a_process_shows_that_it_does_not_hold(tea
 
     lines = gpumem(team.cluster.kubeconfig, "why", "pod/train", "-n", team.name).stdout
     assert "  limit of main held by Framework\n" in lines
-    assert f"    process {process['pid']}: holds 2566Mi, bound by Framework, cap 7Gi" in lines
+    whose = "on the node" if pod["source"] == "NodeAgent" else "in the pod"
+    number = f"process {process['pid']} (its id {whose})"
+    assert f"    {number}: holds 2566Mi, bound by Framework, cap 7Gi" in lines
 
 
 def tell_to_hold(team: Team, signal: str) -> None:
