@@ -31,7 +31,7 @@ test-frameworks: setup ## the shim with every pinned release of each framework (
 verify: setup ## generated files, style, types, imports, chart and tests; lists every failure
 	@bash scripts/verify.sh
 
-bench: setup ## the figures of the README, as ratios measured in one run (about six minutes)
+bench: setup ## the figures of the README, as ratios measured in one run (about ten minutes)
 	@$(PY) -m bench $(ARGS)
 
 image: ## both images, with docker, podman or buildah (BASE names another base image)
