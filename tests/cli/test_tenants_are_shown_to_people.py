@@ -133,12 +133,13 @@ def test_stored_objects_tell_the_same_way() -> None:
         },
     }
     spaces = [{"metadata": {"name": "ml", "labels": {"team": "research"}}}]
-    found = shown(overview(stored_document([stored], spaces)))[1]
+    found = shown(overview(stored_document([stored], spaces, unasked="NoLeader")))[1]
     assert found == "research ml 160Gi 44Gi 116Gi unknown: 1 pod - a 44Gi"
-    blind = shown(overview(stored_document([stored], None)))[1]
+    blind = shown(overview(stored_document([stored], None, unasked="NoLeader")))[1]
     assert blind == "research unknown 160Gi 44Gi 116Gi unknown: 1 pod - ml/a 44Gi"
-    one = shown(detail(stored_document([stored], spaces, tenant="research"), "research"))
-    assert one[-1] == "ml a 44Gi unknown: NotAsked - - -"
+    document = stored_document([stored], spaces, unasked="NotPermitted", tenant="research")
+    one = shown(detail(document, "research"))
+    assert one[-1] == "ml a 44Gi unknown: NotPermitted - - -"
 
 
 def test_a_stored_tenant_that_was_never_looked_at_has_no_numbers() -> None:
@@ -147,7 +148,7 @@ def test_a_stored_tenant_that_was_never_looked_at_has_no_numbers() -> None:
         "spec": {"namespaceSelector": {}, "quota": {"limit": "1Gi", "wholeGPU": "1Gi"}},
     }
     broken = {"metadata": {"name": "odd"}, "spec": {"quota": {"limit": "12 bananas"}}}
-    lines = shown(overview(stored_document([broken, fresh], [])))
+    lines = shown(overview(stored_document([broken, fresh], [], unasked="NoLeader")))
     assert lines[1:] == [
         "new - 1Gi unknown unknown unknown - -",
         "odd unknown unknown unknown unknown unknown - -",

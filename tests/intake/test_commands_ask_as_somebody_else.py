@@ -44,6 +44,8 @@ def test_the_user_of_the_kubeconfig_is_honoured(
     shown = gpumem(config, "top", "-n", train.namespace)
     assert "unknown: NotPermitted" in shown.stdout
     assert account in shown.stderr
+    told = gpumem(config, "why", "pod/train", "-n", train.namespace, "-o", "json").stdout
+    assert '"unknown": "NotPermitted"' in told
     assert f'"{account}"' in gpumem(config, "top", "-A", status=2).stderr
     assert f'"{account}"' in gpumem(config, "tenants", status=2).stderr
 

@@ -12,10 +12,11 @@ Row = Mapping[str, Any]
 
 
 def stored_document(
-    tenants: Iterable[Row], namespaces: Iterable[Row] | None, *, tenant: str = ""
+    tenants: Iterable[Row], namespaces: Iterable[Row] | None, *, unasked: str, tenant: str = ""
 ) -> dict[str, Any]:
     """Rows of raw tenants; `namespaces` are None where they may not be read.
 
+    `unasked` is why the leader did not tell, and stands for what only it would know.
     With the name of a tenant, its row alone, and the pods that its status names.
     """
     every = sorted(tenants, key=lambda raw: str(raw["metadata"]["name"]))
@@ -30,7 +31,7 @@ def stored_document(
     chosen = [row for row in rows if tenant in ("", row["name"])]
     document: dict[str, Any] = {"tenants": chosen}
     if tenant:
-        document["pods"] = [_pod(pod, tenant) for row in chosen for pod in row["topPods"]]
+        document["pods"] = [_pod(pod, tenant, unasked) for row in chosen for pod in row["topPods"]]
     return document
 
 
@@ -50,12 +51,12 @@ def _told(status: Row) -> dict[str, Any]:
     }
 
 
-def _pod(row: Row, tenant: str) -> dict[str, Any]:
+def _pod(row: Row, tenant: str, unasked: str) -> dict[str, Any]:
     used = row.get("usedBytes")
     return {
         "namespace": row["namespace"],
         "name": row["name"],
         "charges": [{"tenant": tenant, "chargedBytes": row.get("chargedBytes")}],
         "usedBytes": used,
-        "unknown": "NotAsked" if used is None else None,
+        "unknown": unasked if used is None else None,
     }

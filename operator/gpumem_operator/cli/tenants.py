@@ -8,7 +8,7 @@ from rich.text import Text
 
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.cli.cells import Row, amount, count, held, known, limits
-from gpumem_operator.cli.leader import Release, ask_tenants, why_not_asked
+from gpumem_operator.cli.leader import Release, ask_tenants, why_not_asked, why_unknown
 from gpumem_operator.cli.rights import who
 from gpumem_operator.cli.screen import Shown, line, show, table
 from gpumem_operator.cli.stored_tenants import stored_document
@@ -36,13 +36,16 @@ async def look(api: Api, release: Release, *, tenant: str = "") -> Shown:
         raise
     except ApiError as error:
         note = why_not_asked(error, release)
-        shown = Shown(await _without_leader(api, release, tenant), note)
+        stored = await _without_leader(api, release, tenant, unasked=why_unknown(error))
+        shown = Shown(stored, note)
     if tenant and not shown.document["tenants"]:
         raise NotFound(f"tenant {tenant}", "there is none of this name", 404)
     return shown
 
 
-async def _without_leader(api: Api, release: Release, tenant: str) -> dict[str, Any]:
+async def _without_leader(
+    api: Api, release: Release, tenant: str, *, unasked: str
+) -> dict[str, Any]:
     try:
         tenants = (await api.get(TENANTS.path())).get("items") or []
     except ApiError as error:
@@ -58,7 +61,7 @@ async def _without_leader(api: Api, release: Release, tenant: str) -> dict[str, 
         namespaces = (await api.get(NAMESPACES.path())).get("items") or []
     except ApiError:
         namespaces = None
-    return stored_document(tenants, namespaces, tenant=tenant)
+    return stored_document(tenants, namespaces, unasked=unasked, tenant=tenant)
 
 
 async def run(api: Api, release: Release, *, tenant: str, watch: bool, as_json: bool) -> None:

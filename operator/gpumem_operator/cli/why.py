@@ -19,8 +19,8 @@ from gpumem_operator.api.records import (
 from gpumem_operator.api.selector import LabelSelector
 from gpumem_operator.cli import tenants
 from gpumem_operator.cli.explain import Known, event_line, refusals
-from gpumem_operator.cli.leader import NO_LEADER, Release
-from gpumem_operator.cli.leader_usage import usage_in
+from gpumem_operator.cli.leader import Release
+from gpumem_operator.cli.leader_usage import Usage, usage_in
 from gpumem_operator.cli.overuse_lines import recent_actions
 from gpumem_operator.cli.rights import forbidden, may_not_read
 from gpumem_operator.cli.stored_policy import policy_lines
@@ -103,19 +103,19 @@ async def tell(
     if not pods and not events and target.kind == "Pod":
         raise NotFound(f"pod {namespace}/{target.name}", _NEITHER_POD_NOR_EVENT, 404)
     refused = refusals(events)
-    usage = await usage_in(api, release, namespace, notes) if pods else None
+    usage = await usage_in(api, release, namespace, notes) if pods else Usage({}, {})
     rows = []
     for pod in pods[:_MOST_PODS]:
         metadata = pod["metadata"]
         own = await _events(api, namespace, kind="Pod", name=metadata["name"], uid=metadata["uid"])
         about = replace(
             known,
-            usage=None if usage is None else usage.pods.get(metadata["uid"], {}),
-            others=tuple(usage.others.get(metadata["uid"], ())) if usage else (),
+            usage=usage.of(metadata["uid"]),
+            others=tuple(usage.others.get(metadata["uid"], ())),
             events=tuple(_ours(own)),
         )
-        unasked = NO_LEADER if usage is None else ""
-        rows.append(pod_document(pod, about, about_nodes=await _nodes(api, pod), unasked=unasked))
+        nodes = await _nodes(api, pod)
+        rows.append(pod_document(pod, about, about_nodes=nodes, unasked=usage.unknown))
     lines = _head(title, target, rows, len(pods))
     lines += [f"refused: {message}" for message in refused]
     lines += [line for row in rows for line in row["lines"]]

@@ -85,8 +85,8 @@ REASONS: Final = {
     SENDERS_DISAGREE: Reason(
         "its sidecar lists processes that hold GPU memory, and the agent of its node sees none of"
         " it",
-        "look at the card's OTHERS in kubectl gpumem top -A and at the agent's log: it may be"
-        " unable to tell whose these processes are",
+        "look at the card's USED BY OTHERS in kubectl gpumem top -A and at the agent's log: it may"
+        " be unable to tell whose these processes are",
     ),
     TOO_MANY_GPUS: Reason(
         "it names GPUs that no sidecar can tell of: more than a pod can have, or none by their form"
