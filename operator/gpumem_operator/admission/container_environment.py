@@ -5,7 +5,7 @@ names and seldom in their variables. So it is remembered: that halves what a pla
 """
 
 import marshal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -125,7 +125,10 @@ def _work_out(
             warnings = () if obstacle is None else (obstacle,)
         parts.extend(_framework_variables(target, environment, shimmed=shimmed))
     elif target is not None:
-        parts.extend(_beside_another_manager(target))
+        # Another manager limits by the very same variables: its own stay, unless the platform
+        # wants ours.
+        if target.driver_limits:
+            parts.append(driver.variables(target))
     elif declared.by_tenant:
         parts.append(driver.variables())
     existing = target.spec.injection.existing_env if target else "Keep"
@@ -172,13 +175,6 @@ def _framework_variables(
     if limit is not None and limit >= target.spec.limits.min_bytes and target.cap_bytes is None:
         parts.append(_nothing_left(target))
     return parts
-
-
-def _beside_another_manager(target: Target) -> Iterator[Variables]:
-    """The driver's variables where the platform wants them; the other manager's own are kept else,
-    because it limits by the very same ones."""
-    if target.driver_limits:
-        yield driver.variables(target)
 
 
 def _nothing_left(target: Target) -> Variables:

@@ -10,7 +10,7 @@ from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration, Declarations
 from gpumem_operator.admission.enforcer_needs import node_label
 from gpumem_operator.admission.plan import ContainerPlan, PodPlan
-from gpumem_operator.admission.pod_settings import PodSettings, limited_by_others
+from gpumem_operator.admission.pod_settings import PodSettings
 from gpumem_operator.api.pods import ContainerFacts, PodFacts
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
@@ -47,7 +47,6 @@ def make_plan(
     """
     sealing = Sealing(facts.namespace, seal)
     settings = PodSettings.of(facts, decider, values)
-    limited_by = limited_by_others(facts, values)
     rows = {(row.container.kind, row.container.index): row for row in declarations.rows}
     parts: list[_PlannedContainer] = []
     warnings: list[str] = list(settings.warnings)
@@ -75,7 +74,7 @@ def make_plan(
     plan = PodPlan(
         labels=marks.labels(decider),
         annotations=marks.annotations(
-            declarations, decider, would, others=marks.others(facts.managers, limited_by)
+            declarations, decider, would, others=marks.others(facts.managers, settings.limited_by)
         )
         | marks.node_affinity(label),
         containers=tuple(part.plan for part in parts),
@@ -135,7 +134,7 @@ def _gpu_container(
         sealing=sealing,
         target=settings.target(row, spec) if spec is not None else None,
         shim=settings.shim,
-        frameworks=settings.frameworks,
+        frameworks=not settings.limited_by,
         shim_obstacle=shim.read_only_mount(container, settings.read_only_volumes),
         by_tenant=decider.spec is None,
         filled_resource=memory_resource if row.fills_resource else None,

@@ -22,8 +22,8 @@ class PodSettings:
 
     shim: bool
     sidecar: bool
-    frameworks: bool
-    """Whether frameworks are told what they may take."""
+    limited_by: tuple[Manager, ...]
+    """Managers of the pod to whom limiting it is left."""
     share_process_namespace: bool | None
     """As in the plan: False takes back what an earlier admission set."""
     interval_seconds: int
@@ -38,7 +38,7 @@ class PodSettings:
     @staticmethod
     def of(facts: PodFacts, decider: Decider, values: Values) -> "PodSettings":
         spec = decider.spec
-        limited_by = limited_by_others(facts, values)
+        limited_by = _limited_by(facts, values)
         bare = facts.windows or facts.mirror or bool(limited_by)
         monitored = decider.monitoring(values) == "Sidecar" and not bare
         shimmed = (
@@ -49,7 +49,7 @@ class PodSettings:
         return PodSettings(
             shim=shimmed,
             sidecar=monitored,
-            frameworks=not limited_by,
+            limited_by=limited_by,
             share_process_namespace=_share(facts, wanted=monitored and shared),
             interval_seconds=spec.monitoring.interval_seconds if spec else 0,
             image_python_path=_image_python_path(facts, spec),
@@ -74,8 +74,8 @@ class PodSettings:
         )
 
 
-def limited_by_others(facts: PodFacts, values: Values) -> tuple[Manager, ...]:
-    """Managers of the pod to whom limiting it is left; see the value `foreignManagers`."""
+def _limited_by(facts: PodFacts, values: Values) -> tuple[Manager, ...]:
+    """See the value `foreignManagers`."""
     return tuple(one for one in facts.managers if one.name in values.foreign_managers)
 
 

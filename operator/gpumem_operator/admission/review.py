@@ -16,6 +16,7 @@ from gpumem_operator.admission.enforcer_needs import doubts
 from gpumem_operator.admission.hindsight import look_back
 from gpumem_operator.admission.planner import make_plan, plan_without_gpus
 from gpumem_operator.admission.verdict import Verdict, refusal, shown_warnings
+from gpumem_operator.api.managers import managers_of
 from gpumem_operator.api.pods import PodFacts, gather, is_gpu_pod, is_handled
 from gpumem_operator.api.records import Surroundings
 from gpumem_operator.api.seal import Seal
@@ -42,7 +43,7 @@ def review_pod(
     if not is_gpu_pod(pod, values.memory_resource):
         return UNTOUCHED
     read = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
-    facts = authored(read, pod, values.memory_resource)
+    facts = replace(authored(read, pod, values.memory_resource), managers=managers_of(pod))
     unreadable = _unreadable(surroundings)
     if unreadable:
         return refusal(facts.title, unreadable, next_step="correct the object", code=500)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from gpumem_operator import names
-from gpumem_operator.api.managers import Manager, managers_of
+from gpumem_operator.api.managers import Manager
 from gpumem_operator.api.quantity import GIB, QuantityError, parse_bytes
 from gpumem_operator.api.violation import Violation
 
@@ -152,7 +152,6 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
             if _is_read_only(volume)
         ),
         violations=tuple(violations),
-        managers=managers_of(pod),
     )
 
 

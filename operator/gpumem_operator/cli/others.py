@@ -9,7 +9,7 @@ from gpumem_operator.cli.cells import Row, amount, floor
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.resources import PODS
-from gpumem_operator.reports.measured import bare_id
+from gpumem_operator.reports.measured import container_ids
 from gpumem_operator.reports.reasons import cause
 
 HEAD: Final = ["NODE", "GPU", "HELD BY OTHERS: POD", "USED", "PROCESSES"]
@@ -18,7 +18,6 @@ STEP: Final = (
     f" {names.ISOLATE_LABEL}=true and create the pod again: then it sees no GPU"
 )
 _MOST_NODES: Final = 16
-_STATUSES: Final = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
 
 async def with_names(api: Api, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,11 +50,7 @@ def row(other: Row) -> list[str]:
 
 def lines(pod: Row, others: Iterable[Row]) -> Iterator[str]:
     """What the pod holds, for people who asked about it."""
-    ids = {
-        bare_id(str(one.get("containerID") or "")): one["name"]
-        for kind in _STATUSES
-        for one in (pod.get("status") or {}).get(kind) or ()
-    }
+    ids = container_ids(pod.get("status") or {})
     for other in others:
         name = ids.get(other["containerId"] or "", "a container that could not be named")
         where = f" on {other['gpu']}" if other["gpu"] else ""

@@ -15,12 +15,13 @@ from gpumem_operator.api.pods import KINDS, is_gpu_pod, is_gpu_resource, is_hand
 from gpumem_operator.api.records import PolicyRecord, TenantRecord
 from gpumem_operator.api.transitions import condition
 from gpumem_operator.api.values import Values
-from gpumem_operator.controllers.measured import container_ids, measured_pod
+from gpumem_operator.controllers.measured import measured_pod
 from gpumem_operator.ledger import node_enforcers
 from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, has_finished, is_charged
 from gpumem_operator.ledger.groups import Group, group_size
 from gpumem_operator.ledger.node_memory import FIELD_MANAGER
-from gpumem_operator.reports.measured import MeasuredPod
+from gpumem_operator.reports.measured import MeasuredPod, container_ids, limits_of_pod
+from gpumem_operator.reports.report import Limit
 from gpumem_operator.scaling.preallocators import growing_frameworks, preallocating_server
 
 
@@ -100,6 +101,11 @@ class PodEntry:
             return None
         return str(owner["name"]).removesuffix(f"-{template}"), str(owner["name"])
 
+    @cached_property
+    def limits(self) -> list[Limit]:
+        """What its containers may hold, as senders are told with every answer."""
+        return limits_of_pod(self.measured)
+
     def charge(self, rates: Rates = UNKNOWN_RATES) -> int | None:
         """What the pod is charged, in bytes; None where that is not known."""
         if rates not in self._charges:
@@ -110,16 +116,17 @@ class PodEntry:
 
 def pod_entry(raw: Mapping[str, Any], values: Values) -> PodEntry:
     """A stored pod whose declarations were verified."""
+    finished = has_finished(raw)
     return PodEntry(
         pod=slim_pod(raw, values.memory_resource),
         gpu=is_gpu_pod(raw, values.memory_resource),
         handled=is_handled(raw),
-        finished=has_finished(raw),
+        finished=finished,
         charged=is_charged(raw),
         terminating=bool((raw.get("metadata") or {}).get("deletionTimestamp")),
         server=preallocating_server(raw),
         growing=growing_frameworks(raw),
-        gated=is_gated(raw) and not has_finished(raw),
+        gated=not finished and is_gated(raw),
         values=values,
     )
 

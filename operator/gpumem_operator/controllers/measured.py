@@ -1,15 +1,13 @@
 """A pod of the cache as measurement sees it."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from gpumem_operator import names
 from gpumem_operator.api.pods import KINDS, ContainerFacts, gather
 from gpumem_operator.api.values import Values
 from gpumem_operator.ledger.charge import stored_limit
-from gpumem_operator.reports.measured import GpuContainer, MeasuredPod, bare_id
-
-_STATUSES: Final = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+from gpumem_operator.reports.measured import GpuContainer, MeasuredPod
 
 
 def measured_pod(pod: Mapping[str, Any], values: Values) -> MeasuredPod:
@@ -31,16 +29,6 @@ def measured_pod(pod: Mapping[str, Any], values: Values) -> MeasuredPod:
         shares_processes=bool(spec.get("shareProcessNamespace") or spec.get("hostPID")),
         created=metadata.get("creationTimestamp") or "",
     )
-
-
-def container_ids(status: Mapping[str, Any]) -> dict[str, str]:
-    """Names of started containers by their bare id, from a raw pod's status."""
-    return {
-        bare_id(str(one["containerID"])): str(one["name"])
-        for kind in _STATUSES
-        for one in status.get(kind) or ()
-        if one.get("containerID")
-    }
 
 
 def _gpu_container(container: ContainerFacts, values: Values) -> GpuContainer:

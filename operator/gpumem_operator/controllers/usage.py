@@ -25,9 +25,9 @@ from gpumem_operator.reports.cap_hits import CapHits
 from gpumem_operator.reports.counters import ByteSeconds, Entry
 from gpumem_operator.reports.document import usage_document
 from gpumem_operator.reports.freshness import why_stale
-from gpumem_operator.reports.measured import MeasuredPod, limits_of_pod
+from gpumem_operator.reports.measured import MeasuredPod
 from gpumem_operator.reports.others import others_of
-from gpumem_operator.reports.pictures import Sender
+from gpumem_operator.reports.pictures import Picture, Sender
 from gpumem_operator.reports.report import Limit
 from gpumem_operator.reports.snapshot import PodView, Snapshot, view_of
 from gpumem_operator.reports.store import Store
@@ -107,7 +107,7 @@ class UsageBoard:
         else:
             keys = filter(None, [self._keys_by_uid.get(sender.id)])
         rows = filter(None, (self._cache.pods.get(key) for key in keys))
-        return [limit for row in rows for limit in limits_of_pod(row.value.measured)]
+        return [limit for row in rows for limit in row.value.limits]
 
     def node_of_excess(self, sender: Sender) -> str | None:
         """The node of a sender whose last picture may show a container over its limit."""
@@ -165,14 +165,15 @@ class UsageBoard:
 
     def driver_limits(self) -> Mapping[str, bool]:
         """By node, whether the driver can limit containers there, as fresh agents say."""
-        now = self._monotonic()
         return {
             sender.id: picture.driver_limits
-            for sender, picture in self.store.pictures().items()
-            if sender.kind == "NodeAgent"
-            and picture.driver_limits is not None
-            and why_stale(picture, now) is None
+            for sender, picture in self._fresh_pictures(self._monotonic()).items()
+            if sender.kind == "NodeAgent" and picture.driver_limits is not None
         }
+
+    def _fresh_pictures(self, now: float) -> Mapping[Sender, Picture]:
+        pictures = self.store.pictures().items()
+        return {who: one for who, one in pictures if why_stale(one, now) is None}
 
     def advance(self) -> Snapshot:
         """Count the time since the last call, and drop what is known of what is gone."""
@@ -198,24 +199,22 @@ class UsageBoard:
             for _, row in self._cache.pods.rows()
             if row.value.gpu and not row.value.finished
         }
-        pictures = self.store.pictures()
         usage = attribute(
             (entry.measured for entry in entries.values()),
-            pictures,
+            self.store.pictures(),
             now,
             by_agent=self._by_agent(entries),
             since=self._seen_since,
             running=self._running_since,
         )
         pods = {uid: self._view(entries[uid], use) for uid, use in usage.pods.items()}
-        fresh = {who: one for who, one in pictures.items() if why_stale(one, now) is None}
         return Snapshot(
             pods,
             usage.cards,
             self._counters.totals,
             self._tenants(),
             self._cap_hits.totals,
-            others_of(fresh, entries.keys()),
+            others_of(self._fresh_pictures(now), entries.keys()),
         )
 
     def _by_agent(self, entries: Mapping[str, PodEntry]) -> frozenset[str]:

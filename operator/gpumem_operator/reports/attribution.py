@@ -46,7 +46,6 @@ def attribute(
     pods were first seen, and `running` when they were first seen started, by uid, in the same
     seconds.
     """
-    unheard = {uid for uid, first in running.items() if now - first > SILENT_AFTER_SECONDS}
     asked = {pod.uid: pod for pod in pods}
     by_node: defaultdict[str, list[MeasuredPod]] = defaultdict(list)
     for pod in asked.values():
@@ -76,7 +75,7 @@ def attribute(
             uid: _use(
                 pod,
                 _choose(pod, seen.get(uid), pictures, now, doubted=pod.node in doubted),
-                _why(pod, pictures, now, by_agent=by_agent, unheard=unheard),
+                _why(pod, pictures, now, by_agent=by_agent, running_since=running.get(uid, now)),
             )
             for uid, pod in asked.items()
         },
@@ -151,15 +150,15 @@ def _why(
     now: float,
     *,
     by_agent: Collection[str],
-    unheard: Collection[str],
+    running_since: float,
 ) -> str:
-    """`unheard`: uids of pods that have run for so long that a sender of theirs is overdue."""
+    """`running_since`: when the pod was first seen started; `now` where it was not."""
     for sender in (Sender("Sidecar", pod.uid), Sender("NodeAgent", pod.node)):
         if sender in pictures and (stale := why_stale(pictures[sender], now)) is not None:
             return stale
     if pod.has_sidecar:
         # A new leader does not know since when it is silent; after so long it does not matter.
-        return SILENT if pod.uid in unheard else NO_REPORT
+        return SILENT if now - running_since > SILENT_AFTER_SECONDS else NO_REPORT
     return NO_AGENT_ON_NODE if pod.uid in by_agent else NOT_MEASURED
 
 

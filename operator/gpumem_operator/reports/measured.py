@@ -2,14 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from gpumem_operator.api.pods import Source
 from gpumem_operator.reports.report import Limit
+
+_STATUSES: Final = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
 
 def bare_id(container_id: str) -> str:
     """A container's id without the runtime before it: not every cgroup path names the runtime."""
     return container_id.rpartition("://")[2]
+
+
+def container_ids(status: Mapping[str, Any]) -> dict[str, str]:
+    """Names of started containers by their bare id, from a raw pod's status."""
+    return {
+        bare_id(str(one["containerID"])): str(one["name"])
+        for kind in _STATUSES
+        for one in status.get(kind) or ()
+        if one.get("containerID")
+    }
 
 
 @dataclass(frozen=True, slots=True)

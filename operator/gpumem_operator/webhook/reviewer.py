@@ -14,7 +14,7 @@ from gpumem_operator.api.tenant import Quota
 from gpumem_operator.api.values import Values
 from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.rest import Api
-from gpumem_operator.ledger.charge import charge_pod, rates_of
+from gpumem_operator.ledger.charge import Rates, charge_pod, rates_of
 from gpumem_operator.ledger.node_enforcers import NodeSummary
 from gpumem_operator.ledger.reserve import Asking
 from gpumem_operator.webhook import claims, device_classes
@@ -112,8 +112,13 @@ class Reviewer:
         judged = self._seal.verified(pod) if self._seal else without_declarations(pod)
         values = self._values
 
+        charges: dict[Rates, int] = {}
+
         def charge(quota: Quota) -> int:
-            return charge_pod(judged, values, rates=rates_of(quota, values)).charge_bytes or 0
+            rates = rates_of(quota, values)
+            if rates not in charges:
+                charges[rates] = charge_pod(judged, values, rates=rates).charge_bytes or 0
+            return charges[rates]
 
         return Asking(str(metadata["uid"]), exchange.namespace, str(metadata["name"]), charge)
 
