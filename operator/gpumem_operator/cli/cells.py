@@ -11,9 +11,14 @@ Row = Mapping[str, Any]
 def amount(row: Row) -> str:
     """What is used, or why that is not known; what has not started holds nothing."""
     used = row.get("usedBytes")
-    if used == 0 and row.get("started") is False:
+    if waits(row):
         return "0 (not started)"
     return show_bytes(used) if used is not None else f"unknown: {row.get('unknown')}{floor(row)}"
+
+
+def waits(row: Row) -> bool:
+    """Whether it has not started, and so holds nothing."""
+    return row.get("started") is False and row.get("usedBytes") == 0
 
 
 def floor(row: Row) -> str:
@@ -39,7 +44,7 @@ def limits(containers: Sequence[Row]) -> str:
 
 def held(pod: Row) -> str:
     """What holds a pod's limit, with the reason; one that has not started holds nothing."""
-    if pod.get("started") is False and pod.get("usedBytes") == 0:
+    if waits(pod):
         return "-"
     kind, reason = pod.get("enforcedBy"), pod.get("enforcedReason")
     return f"{kind}: {reason}" if kind and reason else kind or "-"

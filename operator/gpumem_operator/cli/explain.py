@@ -110,14 +110,12 @@ def steps_for(pod: Row, known: Known) -> list[str]:
     pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
         return [others.STEP] if known.others else []
-    decider = _decider(pod, known)
     return next_steps(
         pod,
-        lacks_admission=decider is not None and not is_handled(pod),
         outdated=_is_outdated(pod, known),
         usage=known.usage,
         events=known.events,
-        decider=decider,
+        decider=_decider(pod, known),
     )
 
 

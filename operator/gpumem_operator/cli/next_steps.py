@@ -6,6 +6,7 @@ from typing import Any, Final
 from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.api.gates import is_gated
+from gpumem_operator.api.pods import is_handled
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.ledger.charge import has_finished
 from gpumem_operator.reports.reasons import (
@@ -38,23 +39,22 @@ _GOING: Final = (
 def next_steps(
     pod: Row,
     *,
-    lacks_admission: bool,
     outdated: bool,
     usage: Row | None,
     events: tuple[Row, ...],
-    decider: Decider | None = None,
+    decider: Decider | None,
 ) -> list[str]:
     """At most MOST sentences without their full stop; none where nothing is to be done.
 
-    `lacks_admission`: something decides for pods like it, and never saw this one. `usage` is the
-    leader's row of it, `decider` who decides about it today.
+    `usage` is the leader's row of it, `decider` who decides about it today; one that decides and
+    did not handle it never saw it.
     """
     if has_finished(pod):
         return []
     if pod["metadata"].get("deletionTimestamp"):
         return [_GOING]
     found = [
-        *([AGAIN] if lacks_admission else []),
+        *([AGAIN] if decider is not None and not is_handled(pod) else []),
         *_while_it_waits(pod, events),
         *_of_use(usage or {}, _of_this_pod(pod, decider)),
         *(["create the pod again to give it the policy's new plan"] if outdated else []),

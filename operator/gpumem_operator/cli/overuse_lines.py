@@ -7,6 +7,7 @@ from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.api.policy import DefaultPolicySpec
 from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.api.transitions import condition
 
 Row = Mapping[str, Any]
 
@@ -21,22 +22,16 @@ def overuse_lines(
 
     `decider` is who decides about it today, `actions` are about whichever pods, newest first.
     """
-    found = condition_of(pod)
+    found = condition(pod.get("status") or {}, names.OVERUSE_CONDITION)
     done = actions_about(pod, actions)
-    if found is None and not done:
+    if not found and not done:
         return
-    if found is not None:
+    if found:
         yield f"  overuse: {found.get('status')} ({found.get('reason')}) {_since(found)}"
         yield f"    {found.get('message')}{_by_now(usage)}"
     if decider is not None and decider.spec is not None and _is_told(found):
         yield f"    {decider.title}: {enforcement_in_words(decider.spec)}"
     yield from (f"    {action_line(one)}" for one in done[:MOST_ACTIONS])
-
-
-def condition_of(pod: Row) -> Row | None:
-    """The pod's own condition about overuse, raw."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return next((one for one in conditions if one.get("type") == names.OVERUSE_CONDITION), None)
 
 
 def actions_about(pod: Row, actions: Sequence[Row]) -> list[Row]:
@@ -82,9 +77,9 @@ def enforcement_in_words(spec: DefaultPolicySpec) -> str:
     return f"enforcement mode Enforce: after {seconds} over the limit {actions}"
 
 
-def _since(condition: Row) -> str:
+def _since(found: Row) -> str:
     """When it turned, and when what its message says was found, where that is another time."""
-    turned, probed = condition.get("lastTransitionTime"), condition.get("lastProbeTime")
+    turned, probed = found.get("lastTransitionTime"), found.get("lastProbeTime")
     as_of = f", said at {probed}" if probed not in (None, turned) else ""
     return f"since {turned}{as_of}"
 
@@ -96,5 +91,5 @@ def _by_now(usage: Row | None) -> str:
     return ""
 
 
-def _is_told(condition: Row | None) -> bool:
-    return condition is not None and condition.get("reason") != _WITHIN
+def _is_told(found: Row) -> bool:
+    return bool(found) and found.get("reason") != _WITHIN

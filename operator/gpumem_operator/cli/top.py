@@ -9,7 +9,7 @@ from rich.text import Text
 from gpumem_operator import names
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.cli import others
-from gpumem_operator.cli.cells import Row, amount, held, known, limits
+from gpumem_operator.cli.cells import Row, amount, held, known, limits, waits
 from gpumem_operator.cli.leader import Release, ask, why_not_asked, why_unknown
 from gpumem_operator.cli.rights import forbidden, may_not_read
 from gpumem_operator.cli.screen import Shown, show, table
@@ -97,8 +97,7 @@ async def run(api: Api, release: Release, *, namespace: str, watch: bool, as_jso
 def sort_key(pod: Mapping[str, Any]) -> tuple[bool, bool, int, str, str]:
     """The most used first, then what is not known, by name; what has not started last."""
     used = pod.get("usedBytes")
-    waits = used == 0 and pod.get("started") is False
-    return (waits, used is None, -(used or 0), pod["namespace"], pod["name"])
+    return (waits(pod), used is None, -(used or 0), pod["namespace"], pod["name"])
 
 
 def picture(document: Mapping[str, Any], *, all_namespaces: bool) -> RenderableType:

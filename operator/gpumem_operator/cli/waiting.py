@@ -6,7 +6,7 @@ from typing import Any, Final
 from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.ledger.book import Reason
-from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.charged_pod import stored_top_pods
 from gpumem_operator.ledger.obstacle_words import largest_holders
 from gpumem_operator.ledger.queue_status import MOST_QUEUED
 from gpumem_operator.ledger.reservation import stored_reservations
@@ -77,10 +77,5 @@ def _room(limit_bytes: int, status: Row) -> str:
     if charged is None:
         return f"what is charged of {show_bytes(limit_bytes)} is not counted yet"
     sentences = [_left(limit_bytes, charged, status).in_words()]
-    sentences += largest_holders(
-        [
-            ChargedPod(row["namespace"], row["name"], row["chargedBytes"])
-            for row in status.get("topPods") or ()
-        ]
-    )
+    sentences += largest_holders(stored_top_pods(status))
     return ". ".join(sentences)

@@ -267,7 +267,6 @@ class EnforcementWorker:
         kept = set(uids)
         self._orders.keep(kept)
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in kept}
-        self._watched = {uid: one for uid, one in self._watched.items() if uid in kept}
 
 
 def _is_over(suspect: Suspect) -> bool:

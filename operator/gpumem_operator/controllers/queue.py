@@ -15,13 +15,13 @@ from typing import Any, Final
 from gpumem_operator.api.stored_status import differs
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
-from gpumem_operator.controllers.entries import PodEntry
+from gpumem_operator.controllers.entries import PodEntry, TenantEntry
 from gpumem_operator.controllers.gates import fence, open_gate
 from gpumem_operator.controllers.inbox import Inbox
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.queue_events import QueueEvents
-from gpumem_operator.controllers.queue_picture import Picture, Stored, picture_of
-from gpumem_operator.controllers.table import Key
+from gpumem_operator.controllers.queue_picture import Picture, picture_of
+from gpumem_operator.controllers.table import Key, Row
 from gpumem_operator.controllers.touched import Touched
 from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
@@ -68,7 +68,6 @@ class QueueWorker:
         self._begun = False
         self._raised: set[str] = set()
         """Uids of tenants that this leader wrote its epoch into."""
-        self._fences = 0
         self._touched = Touched()
         self._gone: set[str] = set()
         """Uids of pods that are not there any more, of which a reservation may be left."""
@@ -169,7 +168,7 @@ class QueueWorker:
         late = False
         for (_, name), row in list(self._cache.tenants.rows()):
             stored = row.value.status.get("epoch")
-            match self._standing(row.uid, row.value.status):
+            match self._standing(row):
                 case Standing.TAKEN:
                     await self.begin()
                     return
@@ -189,7 +188,7 @@ class QueueWorker:
     async def _raise_epoch(self, name: str) -> None:
         """What is stored then is known: the answer is taken in. Raises Conflict after a retry."""
         row = self._cache.tenants.get(("", name))
-        standing = row and self._standing(row.uid, row.value.status)
+        standing = row and self._standing(row)
         if row is None or standing is Standing.OWN:
             return
         if standing is not Standing.EARLIER:
@@ -207,8 +206,9 @@ class QueueWorker:
         """The statuses that differ, in the order of names. Raises Conflict where one changed."""
         for account in picture.accounts:
             stored = picture.stored[account.name]
-            wanted = queue_status(account, turn, epoch=self._epoch, generation=stored.generation)
-            if differs(stored.status, wanted):
+            generation = stored.value.record.generation
+            wanted = queue_status(account, turn, epoch=self._epoch, generation=generation)
+            if differs(stored.value.status, wanted):
                 self._check_epoch(account.name, stored)
                 try:
                     await self._write_status(account.name, stored.version, wanted)
@@ -217,19 +217,19 @@ class QueueWorker:
                     self._cache.tenants.see(answer)
                     raise
 
-    def _check_epoch(self, name: str, stored: Stored) -> None:
+    def _check_epoch(self, name: str, stored: Row[TenantEntry]) -> None:
         """What was read while the turn went on may be another leader's: it is not written over."""
-        if self._standing(stored.uid, stored.status) is not Standing.OWN:
+        if self._standing(stored) is not Standing.OWN:
             raise Conflict(f"tenant {name}", "its epoch changed since it was adopted", 409)
 
-    def _standing(self, uid: str, status: Mapping[str, Any]) -> Standing:
-        return epoch.standing(status.get("epoch"), self._epoch, raised=uid in self._raised)
+    def _standing(self, row: Row[TenantEntry]) -> Standing:
+        stored = row.value.status.get("epoch")
+        return epoch.standing(stored, self._epoch, raised=row.uid in self._raised)
 
     async def _fence(self, pods: Iterable[WaitingPod]) -> None:
         """Before room that was kept for them is given away. Raises Conflict where one changed."""
         for pod in pods:
-            self._fences += 1
-            await fence(self._cache, self._writer, pod, epoch.fence(self._epoch, self._fences))
+            await fence(self._cache, self._writer, pod, epoch.fence(self._epoch, pod.version))
 
     async def _write_status(self, name: str, version: int, status: Mapping[str, Any]) -> None:
         path = TENANTS.path(name, subresource="status")
@@ -272,7 +272,7 @@ class QueueWorker:
             one.pod_uid: one for one in picture.reservations if one.pod_uid not in picture.seen
         }
         now = self._monotonic()
-        self._unseen = dict(unseen_since(self._unseen, unseen, now))
+        self._unseen = unseen_since(self._unseen, unseen, now)
         for uid in overdue(self._unseen, now):
             if await self._is_there(unseen[uid]):
                 self._unseen[uid] = now

@@ -5,14 +5,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple
 
 from gpumem_operator import names
 from gpumem_operator.api.quantity import add_bytes
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.charged_pods import charged_pods
-from gpumem_operator.controllers.entries import PodEntry
+from gpumem_operator.controllers.entries import PodEntry, TenantEntry
 from gpumem_operator.controllers.table import Row
 from gpumem_operator.ledger.book import Account
 from gpumem_operator.ledger.charge import rates_of
@@ -22,15 +21,6 @@ from gpumem_operator.ledger.groups import Group, Held, WaitingPod
 from gpumem_operator.ledger.reservation import Reservation, stored_reservations
 
 
-class Stored(NamedTuple):
-    """A tenant as it was read."""
-
-    version: int
-    generation: int
-    status: Mapping[str, Any]
-    uid: str
-
-
 @dataclass(frozen=True)
 class Picture:
     """All pods that carry our gate, and the tenants that the queue has to do with."""
@@ -38,7 +28,7 @@ class Picture:
     accounts: tuple[Account, ...]
     """Tenants that somebody waits for or has room reserved in, that are to be counted again, or
     whose status tells of a queue that is over or was not counted under this spec; in name order."""
-    stored: Mapping[str, Stored]
+    stored: Mapping[str, Row[TenantEntry]]
     """By tenant."""
     charged: Mapping[str, tuple[ChargedPod, ...]]
     """By tenant, the pods that it pays for."""
@@ -86,7 +76,7 @@ def picture_of(cache: Cache, values: Values, *, recount: Container[str] = frozen
             hold_after_seconds=record.spec.quota.hold_after_seconds,
         )
         accounts.append(account)
-        stored[name] = Stored(row.version, record.generation, status, row.uid)
+        stored[name] = row
     seen, opened = _reserved_pods(cache, accounts)
     return Picture(
         accounts=tuple(accounts),

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from gpumem_operator.api.conditions import SCALING_ACTIVE
 from gpumem_operator.api.records import PolicyRecord
+from gpumem_operator.api.stored_status import differs
 from gpumem_operator.api.transitions import Finding, condition, renew_conditions
 from gpumem_operator.controllers.about import about, about_policy
 from gpumem_operator.controllers.alarms import Alarms
@@ -169,10 +170,10 @@ class ScalingWorker:
         )
         finding = scaling_active(entries) if entries else None
         conditions = self._conditions(record, status, finding)
-        if entries == stored and conditions == (status.get("conditions") or []):
+        told = {"scaling": entries, "conditions": conditions}
+        if not differs(status, told):
             return
         path = POLICIES.path(record.name, namespace=record.namespace, subresource="status")
-        told = {"scaling": entries, "conditions": conditions}
         await self._writer.store_status(path, row.version, told)
         self._told[key] = self._now()
         if finding is not None:

@@ -41,9 +41,8 @@ from gpumem_operator.reports.snapshot import Snapshot
 
 _NO_NAMESPACE: Final = ""
 """In the inbox: a tenant changed."""
-
-
 _BY_LEADER_ALONE: Final = frozenset({"chargedBytes", "observedGeneration"})
+"""What webhooks give room away by: stored by a leader alone that has listed the pods."""
 
 
 class StatusWorker:

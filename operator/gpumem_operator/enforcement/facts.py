@@ -62,14 +62,19 @@ class Hold:
     @property
     def excess_bytes(self) -> int:
         """Above what it may hold there; 0 where it is within that or not known."""
-        return max(0, (self.used.bytes or 0) - (0 if self.astray else self.limit_bytes))
+        return max(0, (self.used.bytes or 0) - self._most)
 
     @property
     def share(self) -> float:
         """Of what it may hold there, by what is known."""
-        if self.astray and self.excess_bytes:
-            return float("inf")
-        return (self.used.bytes or 0) / self.limit_bytes
+        used = self.used.bytes or 0
+        if not self._most:
+            return float("inf") if used else 0.0
+        return used / self._most
+
+    @property
+    def _most(self) -> int:
+        return 0 if self.astray else self.limit_bytes
 
 
 @dataclass(frozen=True, slots=True)

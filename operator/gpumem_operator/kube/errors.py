@@ -1,7 +1,8 @@
 """What can go wrong between us and the API server, said in one way by both clients.
 
-There are two, because they serve different ends: `rest.py` is small and follows watches for the
-webhook, `api.py` logs in as kubectl does and writes, for the controller and the command line.
+There are two, because they serve different ends: `rest.py` is small, follows watches and stores
+room for the webhook, `api.py` logs in as kubectl does and writes, for the controller and the
+command line.
 """
 
 import json

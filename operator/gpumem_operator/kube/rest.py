@@ -60,31 +60,31 @@ class Api:
         self, path: str, *, seconds: float, parameters: Mapping[str, str] | None = None
     ) -> RawObject:
         """The JSON at `path`. Raises ApiError after `seconds` at the latest."""
-        what = f"GET {path}"
-        timeout = aiohttp.ClientTimeout(total=seconds)
-        try:
-            async with self._request(path, parameters or {}, timeout) as response:
-                await _raise_for_status(what, response)
-                found: RawObject = json.loads(await response.read())
-                return found
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiError(what, _text(error)) from error
+        return await self._json("GET", path, seconds=seconds, parameters=parameters or {})
 
     async def merge(self, path: str, body: Mapping[str, Any], *, seconds: float) -> RawObject:
         """Merge patch; what `body` does not mention stays. Raises ApiError, Conflict among them."""
-        what = f"PATCH {path}"
-        timeout = aiohttp.ClientTimeout(total=seconds)
+        parameters = {"fieldManager": _FIELD_MANAGER}
+        patch = json.dumps(body).encode()
+        return await self._json("PATCH", path, seconds=seconds, parameters=parameters, patch=patch)
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        seconds: float,
+        parameters: Mapping[str, str],
+        patch: bytes | None = None,
+    ) -> RawObject:
+        what, timeout = f"{method} {path}", aiohttp.ClientTimeout(total=seconds)
         try:
             async with self._request(
-                path,
-                {"fieldManager": _FIELD_MANAGER},
-                timeout,
-                method="PATCH",
-                data=json.dumps(body).encode(),
+                path, parameters, timeout, method=method, patch=patch
             ) as response:
                 await _raise_for_status(what, response)
-                stored: RawObject = json.loads(await response.read())
-                return stored
+                found: RawObject = json.loads(await response.read())
+                return found
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiError(what, _text(error)) from error
 
@@ -144,12 +144,12 @@ class Api:
         timeout: aiohttp.ClientTimeout,
         *,
         method: str = "GET",
-        data: bytes | None = None,
+        patch: bytes | None = None,
     ) -> Any:
         if self._session is None:
             raise RuntimeError("Api is used outside of its context")
         headers = self._headers()
-        if data is not None:
+        if patch is not None:
             headers["Content-Type"] = "application/merge-patch+json"
         return self._session.request(
             method,
@@ -157,7 +157,7 @@ class Api:
             params=parameters,
             timeout=timeout,
             headers=headers,
-            data=data,
+            data=patch,
         )
 
     def _headers(self) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """A pod as its tenant pays for it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gpumem_operator.api.measure import NOT_MEASURED, Measure
 
@@ -19,6 +20,14 @@ class ChargedPod:
     @property
     def title(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def stored_top_pods(status: Mapping[str, Any]) -> tuple[ChargedPod, ...]:
+    """The pods that are charged most, as a raw status names them, the largest first."""
+    return tuple(
+        ChargedPod(str(row["namespace"]), str(row["name"]), int(row["chargedBytes"]))
+        for row in status.get("topPods") or ()
+    )
 
 
 def largest_first(pods: Iterable[ChargedPod]) -> list[ChargedPod]:

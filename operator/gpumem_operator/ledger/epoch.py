@@ -35,12 +35,12 @@ def standing(stored: int | None, own: int, *, raised: bool) -> Standing:
     return Standing.OWN if raised else Standing.TAKEN
 
 
-def fence(epoch: int, number: int) -> str:
+def fence(epoch: int, version: int) -> str:
     """What a leader writes into a pod before it gives room away that was kept for it.
 
-    `number` counts the fences of one leader: each of them changes the pod's resourceVersion.
+    `version` is the pod's resourceVersion that it ends, so that no mark is there already.
     """
-    return f"{epoch}.{number}"
+    return f"{epoch}.{version}"
 
 
 def fenced_by(text: str | None) -> int:

@@ -118,5 +118,4 @@ _NEXT_STEP: Final[Mapping[Reason, str]] = {
     Reason.NEVER_FITS: "ask for less, or have the quota raised",
     Reason.FULL: "wait for some seconds",
     Reason.UNREADABLE: "the platform team corrects the tenant",
-    Reason.NOT_COUNTED: "wait for some seconds",
 }

@@ -7,6 +7,8 @@
 
 Reserve: written into the tenant's status, with its resourceVersion, before the pod may go on.
 Convert: the leader sees the pod without our gate; charge and reservation change in one write.
+Give back: by the leader where another tenant has no room for the gated pod; by a webhook where the
+pod is refused elsewhere, or nobody waits for the answer any more.
 Lapse: the leader has not seen the pod for LAPSE_SECONDS, and a read by name does not find its uid.
 Only the leader opens gates, and only of pods that have all their reservations in stored statuses.
 Before one that lacks another is given back, the pod is fenced: an earlier leader that was about to
@@ -73,7 +75,7 @@ def standing(
 
 def unseen_since(
     before: Mapping[str, float], unseen: Iterable[str], now: float
-) -> Mapping[str, float]:
+) -> dict[str, float]:
     """Since when the pods of reservations have not been seen, by uid, in seconds of one clock."""
     return {uid: before.get(uid, now) for uid in unseen}
 

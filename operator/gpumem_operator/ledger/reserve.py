@@ -13,7 +13,7 @@ from typing import Any
 from gpumem_operator.api.records import tenant_record
 from gpumem_operator.api.tenant import Quota
 from gpumem_operator.ledger.book import Account, Book, Obstacle, Reason
-from gpumem_operator.ledger.charged_pod import ChargedPod
+from gpumem_operator.ledger.charged_pod import ChargedPod, stored_top_pods
 from gpumem_operator.ledger.reservation import Reservation, stored_reservations
 
 
@@ -70,10 +70,7 @@ def page_of(raw: Mapping[str, Any]) -> Page:
         charged_bytes=status.get("chargedBytes") if counted else None,
         reservations=stored_reservations(status),
         held_bytes=int(status.get("heldBytes") or 0),
-        holders=tuple(
-            ChargedPod(str(row["namespace"]), str(row["name"]), int(row["chargedBytes"]))
-            for row in status.get("topPods") or ()
-        ),
+        holders=stored_top_pods(status),
     )
 
 

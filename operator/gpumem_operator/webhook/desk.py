@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from gpumem_operator import names
 from gpumem_operator.kube.errors import ApiError, Conflict, NotFound
+from gpumem_operator.kube.resources import TENANTS
 from gpumem_operator.kube.rest import Api
 from gpumem_operator.ledger.book import Obstacle
 from gpumem_operator.ledger.charged_pod import ChargedPod
@@ -55,18 +55,15 @@ class StoredTenants:
         self._api = api
 
     async def read(self, tenant: str) -> Page:
-        return page_of(await self._api.get(_path(tenant), seconds=REQUEST_SECONDS))
+        return page_of(await self._api.get(TENANTS.path(tenant), seconds=REQUEST_SECONDS))
 
     async def write(self, page: Page, reservations: tuple[Reservation, ...]) -> None:
         body: Mapping[str, Any] = {
             "metadata": {"resourceVersion": page.version},
             "status": {"reservations": reservation_rows(reservations)},
         }
-        await self._api.merge(f"{_path(page.tenant)}/status", body, seconds=REQUEST_SECONDS)
-
-
-def _path(tenant: str) -> str:
-    return f"/apis/{names.API_VERSION}/{names.TENANT_PLURAL}/{tenant}"
+        path = TENANTS.path(page.tenant, subresource="status")
+        await self._api.merge(path, body, seconds=REQUEST_SECONDS)
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ UNCACHED_READS: Final = Counter(
 RESERVATION_WRITES: Final = Counter(
     "gpumem_admission_reservation_writes_total",
     "Attempts to store room in a tenant for the pods that asked together. overtaken: somebody else"
-    " wrote first, and it was tried again; failed: these pods were refused.",
+    " wrote first, and it was tried again; failed: the tenant could not be read or written.",
     ["result"],
 )
 CERTIFICATE_EXPIRY: Final = Gauge(
