@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from devcluster.container_status import container_status
 from devcluster.installation import Installation
 from gpumem_operator import names
 
@@ -211,13 +212,5 @@ def _object(version: str, kind: str, name: str, *, namespace: str = "") -> dict[
 
 
 def _running(pod: Pod) -> dict[str, Any]:
-    status = {
-        "name": "main",
-        "image": "none",
-        "imageID": "",
-        "ready": True,
-        "restartCount": 0,
-        "containerID": f"containerd://{pod.container_id}",
-        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
-    }
+    status = container_status(_GPU_CONTAINER) | {"containerID": f"containerd://{pod.container_id}"}
     return {"phase": "Running", "containerStatuses": [status]}

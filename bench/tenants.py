@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
+from bench.admission import shortened
 from bench.compare import Comparison, Plan, compare
 from bench.costs import Cost, main, table, write
 from bench.load import Generator, Load
@@ -121,12 +122,10 @@ async def _gates_per_second(api: Api, generator: Generator, count: int) -> float
 
 
 async def _compare(generator: Generator, plan: Plan, *, quick: bool) -> Comparison:
-    if quick:
-        plan = Plan(plan.shape, plan.load, block=max(plan.load.clients, 4), cycles=2)
     return await compare(
         generator,
         gpu_pod(),
-        plan,
+        shortened(plan) if quick else plan,
         namespaces={True: REFUSES, False: WARNS},
         choose=random.Random(),
         say=lambda _: None,

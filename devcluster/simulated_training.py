@@ -63,7 +63,7 @@ class Training:
         )
         given = {one["name"]: one["value"] for one in container.get("env") or () if "value" in one}
         if not capped:
-            del given["GPUMEM_LIMIT_BYTES"]
+            given.pop("GPUMEM_LIMIT_BYTES", None)
         base = environment(driver)
         here = {
             "PYTHONPATH": f"{shim}:{FRAMEWORKS}",
