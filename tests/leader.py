@@ -6,7 +6,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -141,11 +140,3 @@ def leading(folder: Path, authority: Authority, *, port: int = 0) -> Iterator[Le
         yield leader
     finally:
         leader.end()
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """For what nothing announces."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.01)

@@ -3,8 +3,7 @@
     python -m devcluster.node.device_plugin OFFER
 
 Its one argument is an `Offer` as JSON. It registers with the kubelet, offers devices by the
-names that it is told, and gives a container with some of them environment and mounts, or their
-names in CDI.
+names that it is told, and gives a container with some of them their names in CDI.
 It ends with the kubelet's socket that it registered with, as plugins do.
 
 Source of the protocol: k8s.io/kubelet, pkg/apis/deviceplugin/v1beta1/api.proto.
@@ -59,7 +58,7 @@ def _methods(offer: Offer) -> dict[str, grpc.RpcMethodHandler]:
 
     def allocate(request: bytes, _: grpc.ServicerContext) -> bytes:
         wanted = [[name.decode() for name in fields(one, 1)] for one in fields(request, 1)]
-        return b"".join(field(1, _given(offer, names)) for names in wanted)
+        return b"".join(field(1, _given(names)) for names in wanted)
 
     def nothing(_: bytes, __: grpc.ServicerContext) -> bytes:
         return b""
@@ -71,17 +70,11 @@ def _methods(offer: Offer) -> dict[str, grpc.RpcMethodHandler]:
     }
 
 
-def _given(offer: Offer, names: Sequence[str]) -> bytes:
+def _given(names: Sequence[str]) -> bytes:
     """A ContainerAllocateResponse. NVIDIA's plugin tells a container its cards in the same way."""
     cards = sorted({_REPLICA.sub("", name) for name in names})
-    visible = ",".join(cards)
-    environment = [*offer.environment, ("NVIDIA_VISIBLE_DEVICES", visible)]
-    parts = [field(1, field(1, name) + field(2, value)) for name, value in environment]
-    for source, target, read_only in offer.mounts:
-        parts.append(field(2, field(1, target) + field(2, source) + field(3, read_only)))
-    for card in cards if offer.by_cdi else ():
-        parts.append(field(5, field(1, qualified(card))))
-    return b"".join(parts)
+    variable = field(1, "NVIDIA_VISIBLE_DEVICES") + field(2, ",".join(cards))
+    return field(1, variable) + b"".join(field(5, field(1, qualified(card))) for card in cards)
 
 
 if __name__ == "__main__":

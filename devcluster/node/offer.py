@@ -14,11 +14,6 @@ class Offer:
     resource: str
     devices: tuple[str, ...]
     """Names as the kubelet gets them; `UUID::3` is a replica of UUID."""
-    environment: tuple[tuple[str, str], ...] = ()
-    mounts: tuple[tuple[str, str, bool], ...] = ()
-    """Path on the node, path in the container, whether it is read-only."""
-    by_cdi: bool = False
-    """Whether containers get their cards by the names that `devcluster.node.cdi` gives them."""
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))
@@ -27,5 +22,4 @@ class Offer:
     def read(cls, text: str) -> Self:
         """What `as_json` wrote."""
         raw: dict[str, Any] = json.loads(text)
-        lists = {key: tuple(value) for key, value in raw.items() if isinstance(value, list)}
-        return cls(**{**raw, **lists})
+        return cls(raw["resource"], tuple(raw["devices"]))

@@ -3,7 +3,6 @@
 import base64
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from devcluster import Cluster
 from devcluster.installation import NAMESPACE, RELEASE
 from gpumem_operator import names
 from gpumem_operator.api.seal import Seal
-from patience import PATIENCE_SECONDS, WAIT
+from patience import WAIT, eventually
 
 T = TypeVar("T")
 
@@ -73,11 +72,7 @@ class View:
 
     def until(self, look: Callable[[], T | None]) -> T:
         """What `look` finds, once it finds something; for what kubectl can not wait for."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (found := look()):
-            assert time.monotonic() < deadline, f"waited for {PATIENCE_SECONDS:.0f} s"
-            time.sleep(0.2)
-        return found
+        return eventually(look)
 
     def admit(self, namespace: str) -> None:
         """Let admission and the controller care for the namespace."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,7 +13,7 @@ from devcluster.sandbox import why_not
 from devcluster.simulated_driver import Driver, create_state, numbered_device
 from devcluster.simulated_kubelet import HOLDS, SimulatedKubelet
 from devcluster.simulated_pod import SIDECAR
-from patience import PATIENCE_SECONDS
+from patience import eventually
 
 pytestmark = [
     pytest.mark.cluster,
@@ -38,31 +36,31 @@ def node(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def test_what_does_not_fit_is_told_and_what_was_held_before_is_held_again(node: Cluster) -> None:
     create(node, "train", "1Gi")
-    until(lambda: phase(node, "train") == "Running")
+    eventually(lambda: phase(node, "train") == "Running")
     annotate(node, "train", "200Gi")
-    [told] = until(lambda: events(node, "train", "SimulationOutOfMemory"))
+    [told] = eventually(lambda: events(node, "train", "SimulationOutOfMemory"))
     assert "could not hold 200Gi, and ended; it is started again with 1024Mi" in told
     annotate(node, "train", "nonsense")
-    [told] = until(lambda: events(node, "train", "SimulationNotUnderstood"))
+    [told] = eventually(lambda: events(node, "train", "SimulationNotUnderstood"))
     assert f"{HOLDS}='nonsense' is ignored: write whole Gi or Mi" in told
 
     # It follows other pods still, and this one.
     annotate(node, "train", "300Gi")
-    until(lambda: len(events(node, "train", "SimulationOutOfMemory")) == 2)
+    eventually(lambda: len(events(node, "train", "SimulationOutOfMemory")) == 2)
     create(node, "later", "1Gi")
-    until(lambda: phase(node, "later") == "Running")
+    eventually(lambda: phase(node, "later") == "Running")
 
 
 def test_the_end_of_a_pod_is_confirmed(node: Cluster) -> None:
     create(node, "ending", "1Gi")
-    until(lambda: phase(node, "ending") == "Running")
+    eventually(lambda: phase(node, "ending") == "Running")
     node.kubectl("delete", "pod", "ending", "--timeout=60s")
     assert node.kubectl("get", "pod", "ending", check=False).returncode != 0
 
 
 def test_each_container_that_runs_is_ready(node: Cluster) -> None:
     create(node, "ready", "1Gi")
-    until(lambda: phase(node, "ready") == "Running")
+    eventually(lambda: phase(node, "ready") == "Running")
     shown = node.kubectl("get", "pod", "ready", "--no-headers").stdout.split()
     assert shown[1] == "2/2"
 
@@ -102,11 +100,3 @@ def events(cluster: Cluster, name: str, reason: str) -> list[str]:
     chosen = f"--field-selector=involvedObject.name={name},reason={reason}"
     listed = json.loads(cluster.kubectl("get", "events", chosen, "-o", "json").stdout)
     return [one["message"] for one in listed["items"]]
-
-
-def until(look: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := look()):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    return found

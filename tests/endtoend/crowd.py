@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from abc import abstractmethod
 from pathlib import Path
+from typing import Self
 
 from endtoend.bystander import Bystander
 from endtoend.team import pod
@@ -22,38 +24,49 @@ LONGEST_PAUSE_SECONDS = 8.0
 that never let up keep webhooks so busy with calls that nobody waits for that none is in time."""
 
 
-class Crowd:
-    """Each client creates its share of pods of 1Gi, one after the other."""
+class _Beside:
+    """Works at the API in a thread of its own; what went wrong is raised where the test waits."""
 
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
-        self._path = PODS.path(namespace=namespace)
+        self._over = threading.Event()
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
-        self.enough = threading.Event()
-        """Set when nobody has to try again any more."""
-        self.created = 0
-        self.retries = 0
-        self.seconds = 0.0
-        """From the first create to the last answer."""
 
-    def __enter__(self) -> Crowd:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.enough.set()
+        self._over.set()
         self._thread.join()
         if self._failed is not None:
             raise self._failed
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._create_all())
-        except BaseException as error:  # Raised where the test waits.
+            asyncio.run(self._work())
+        except BaseException as error:
             self._failed = error
 
-    async def _create_all(self) -> None:
+    @abstractmethod
+    async def _work(self) -> None:
+        """Until it is done, or over."""
+
+
+class Crowd(_Beside):
+    """Each client creates its share of pods of 1Gi, one after the other, and tries again until the
+    end of the `with`."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        super().__init__(kubeconfig)
+        self._path = PODS.path(namespace=namespace)
+        self.created = 0
+        self.retries = 0
+        self.seconds = 0.0
+        """From the first create to the last answer."""
+
+    async def _work(self) -> None:
         begun = time.monotonic()
         async with connect(self._kubeconfig) as api:
             shares = [range(client, PODS_IN_ALL, CLIENTS) for client in range(CLIENTS)]
@@ -65,7 +78,7 @@ class Crowd:
             deadline = time.monotonic() + PATIENCE_SECONDS
             pause = FIRST_PAUSE_SECONDS * (1 + number % CLIENTS / CLIENTS)
             while not await self._created(api, f"p{number:03}"):
-                if self.enough.is_set() or time.monotonic() > deadline:
+                if self._over.is_set() or time.monotonic() > deadline:
                     break
                 self.retries += 1
                 await asyncio.sleep(pause)
@@ -87,28 +100,18 @@ class Crowd:
         return True
 
 
-class Ending:
+class Ending(_Beside):
     """Ends pods that run while there are more than `above`, so that there is always something to
     let through, and always close to the quota."""
 
     def __init__(self, kubeconfig: Path, namespace: str, *, seen: Bystander, above: int) -> None:
-        self._kubeconfig = kubeconfig
+        super().__init__(kubeconfig)
         self._namespace = namespace
         self._seen = seen
         self._above = above
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._end_pods()))
         self.ended = 0
 
-    def __enter__(self) -> Ending:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    async def _end_pods(self) -> None:
+    async def _work(self) -> None:
         async with connect(self._kubeconfig) as api:
             while not self._over.is_set():
                 names = [name for name in self._seen.running() if name != "first"]

@@ -6,13 +6,11 @@ what may run after each event.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,8 +19,9 @@ from devcluster.failure import log_tail
 from devcluster.installation import Installation
 from endtoend.bystander import standing_by
 from endtoend.crowd import CLIENTS, PODS_IN_ALL, Crowd, Ending
+from endtoend.quota import put_tenant
 from endtoend.team import Team
-from patience import PATIENCE_SECONDS
+from patience import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -44,20 +43,6 @@ def doubled() -> Iterator[Installation]:
         print(log_tail(started.controller_log))
 
 
-def put_tenant(team: Team, mode: str) -> None:
-    found = {"kubernetes.io/metadata.name": team.name}
-    body = {
-        "apiVersion": "gpumemory.dev/v1alpha1",
-        "kind": "GPUMemoryTenant",
-        "metadata": {"name": team.name},
-        "spec": {
-            "namespaceSelector": {"matchLabels": found},
-            "quota": {"limit": f"{ROOM}Gi", "wholeGPU": "80Gi", "onExceeded": mode},
-        },
-    }
-    team.cluster.kubectl("create", "-f", "-", input=json.dumps(body))
-
-
 def leader_of(installation: Installation) -> int:
     """Process id of the replica that says that it leads, once one says so."""
     found: list[int] = []
@@ -73,17 +58,8 @@ def leader_of(installation: Installation) -> int:
                 continue
         return bool(found)
 
-    until(look)
+    eventually(look)
     return found[0]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """For what nothing announces."""
-    pause = threading.Event()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        pause.wait(0.5)
 
 
 def stored(team: Team, field: str) -> int:
@@ -100,8 +76,8 @@ def test_what_is_let_through_never_passes_the_quota_and_ends_at_it(
     kubeconfig = doubled.cluster.kubeconfig
     begun = time.monotonic()
     with standing_by(doubled.cluster, team.name, limit=ROOM) as seen:
-        put_tenant(team, mode)
-        until(lambda: stored(team, "epoch") > 0)
+        put_tenant(team, limit=f"{ROOM}Gi", onExceeded=mode)
+        eventually(lambda: stored(team, "epoch") > 0)
         epoch, leader = stored(team, "epoch"), leader_of(doubled)
         with Crowd(kubeconfig, team.name) as crowd:
             seen.wait_for(lambda: seen.let_through >= ROOM // 2)
@@ -109,13 +85,13 @@ def test_what_is_let_through_never_passes_the_quota_and_ends_at_it(
             killed_at = seen.let_through
             with Ending(kubeconfig, team.name, seen=seen, above=BUSY) as ending:
                 doubled.start_controller()
-                until(lambda: stored(team, "epoch") > epoch)
+                eventually(lambda: stored(team, "epoch") > epoch)
                 stall_the_leader(doubled, team)
+                seen.wait_for(lambda: ending.ended > 0)
             seen.wait_for(lambda: seen.sum == ROOM)
-        until(lambda: stored(team, "chargedBytes") == ROOM * 2**30)
+        eventually(lambda: stored(team, "chargedBytes") == ROOM * 2**30)
         assert seen.sum == ROOM
         assert seen.most == ROOM
-        assert ending.ended > 0
         assert seen.let_through > ROOM
     with capsys.disabled():
         print(
@@ -129,7 +105,7 @@ def test_what_is_let_through_never_passes_the_quota_and_ends_at_it(
 
 def kill(installation: Installation, controller: int) -> None:
     os.kill(controller, signal.SIGKILL)
-    until(lambda: controller not in installation.controller_pids)
+    eventually(lambda: controller not in installation.controller_pids)
 
 
 def stall_the_leader(installation: Installation, team: Team) -> None:
@@ -138,7 +114,7 @@ def stall_the_leader(installation: Installation, team: Team) -> None:
     stalled = leader_of(installation)
     os.kill(stalled, signal.SIGSTOP)
     try:
-        until(lambda: stored(team, "epoch") > before)
+        eventually(lambda: stored(team, "epoch") > before)
     finally:
         os.kill(stalled, signal.SIGCONT)
-    until(lambda: stalled not in installation.controller_pids)
+    eventually(lambda: stalled not in installation.controller_pids)

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from endtoend.quota import create, end, put_tenant, status_of
+from endtoend.quota import GATE, create, end, gates_of, put_tenant, status_of
 from endtoend.team import PAUSE_SECONDS, Team, pod
 from gpumem_operator.kube.api import Api, connect
 from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.resources import PODS
-from patience import PATIENCE_SECONDS
+from patience import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.cluster
 
 GIB = 2**30
 MARK = "gpumemory.dev/reserve"
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Ask until it is so: the operator works on its own time."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(PAUSE_SECONDS)
 
 
 @pytest.fixture
@@ -48,7 +39,7 @@ def counted(team: Team) -> None:
         status = found.get("status") or {}
         return bool(status.get("observedGeneration") == found["metadata"]["generation"])
 
-    until(is_counted)
+    eventually(is_counted)
 
 
 def gpu_pod(name: str, memory: str = "8Gi", **fields: Any) -> dict[str, Any]:
@@ -62,7 +53,7 @@ def charged(team: Team, amount: int) -> None:
         status = status_of(team)
         return status.get("chargedBytes") == amount and not status.get("reservations")
 
-    until(settled)
+    eventually(settled)
 
 
 def test_a_pod_gets_room_at_once_or_reads_why_not(team: Team, tenant: str) -> None:
@@ -157,7 +148,7 @@ def test_what_is_refused_after_us_keeps_its_room_until_it_lapses(team: Team) -> 
     create(team, "other")
     answer = team.create(gpu_pod("third"))
     assert "8Gi reserved for pods on their way" in answer
-    until(lambda: not status_of(team).get("reservations"))
+    eventually(lambda: not status_of(team).get("reservations"))
     team.until("create", "-f", "-", input=json.dumps(gpu_pod("third")), until="created")
 
 
@@ -192,9 +183,7 @@ def test_a_mark_of_the_author_gains_nothing(team: Team) -> None:
     marked = gpu_pod("waits", "16Gi", annotations={MARK: "true"})
     assert "created" in team.create(marked)
     assert MARK not in team.get("pod", "waits")["metadata"]["annotations"]
-    assert [gate["name"] for gate in team.get("pod", "waits")["spec"]["schedulingGates"]] == [
-        "gpumemory.dev/quota"
-    ]
+    assert gates_of(team, "waits") == [GATE]
 
 
 @pytest.mark.usefixtures("tenant")
@@ -212,12 +201,12 @@ def test_all_tenants_of_a_namespace_have_to_agree(team: Team, tenant: str) -> No
     put_tenant(team, name=other, limit="8Gi", onExceeded="Reject")
     try:
         counted(team)
-        until(lambda: team.get("gmt", other).get("status", {}).get("chargedBytes") == 0)
+        eventually(lambda: team.get("gmt", other).get("status", {}).get("chargedBytes") == 0)
         create(team, "first", "8Gi")
         charged(team, 8 * GIB)
         answer = team.create(gpu_pod("second", "4Gi"))
         assert f"tenant {other}: the pod asks for 4Gi, and 0 of 8Gi are left" in answer
         # What the first tenant had reserved for it is given back.
-        until(lambda: not status_of(team).get("reservations"))
+        eventually(lambda: not status_of(team).get("reservations"))
     finally:
         team.cluster.kubectl("delete", "gmt", other)

@@ -116,7 +116,8 @@ def test_a_selector_that_leaves_a_namespace_lets_go_what_waits_there(team: Team)
     until_charged(team, 0)
 
 
-def test_in_two_tenants_a_pod_needs_room_in_both(team: Team) -> None:
+def next_waits_in_the_second(team: Team) -> None:
+    """Of two tenants, only the first has room for another pod."""
     put_tenant(team, limit="16Gi")
     put_tenant(team, name=second(team), limit="8Gi")
     create(team, "first")
@@ -124,6 +125,10 @@ def test_in_two_tenants_a_pod_needs_room_in_both(team: Team) -> None:
     until_charged(team, 8, tenant=second(team))
     create(team, "next")
     waits(team, "next", tenant=second(team))
+
+
+def test_in_two_tenants_a_pod_needs_room_in_both(team: Team) -> None:
+    next_waits_in_the_second(team)
     until_charged(team, 8)
 
     put_tenant(team, name=second(team), limit="16Gi")
@@ -137,13 +142,7 @@ def test_room_that_was_kept_for_a_pod_is_given_away_only_once_the_pod_is_fenced(
     team: Team,
 ) -> None:
     """As when its namespace came to a second tenant after a leader had reserved in the first."""
-    put_tenant(team, limit="16Gi")
-    put_tenant(team, name=second(team), limit="8Gi")
-    create(team, "first")
-    until_charged(team, 8)
-    until_charged(team, 8, tenant=second(team))
-    create(team, "next")
-    waits(team, "next", tenant=second(team))
+    next_waits_in_the_second(team)
     before = team.get("pod", "next")["metadata"]
 
     kept = {"namespace": team.name, "name": "next", "podUID": before["uid"], "bytes": 8 * 2**30}

@@ -63,7 +63,7 @@ def real_place(python: str, logs: Path | None = None) -> Iterator[Place]:
         say(f"the node is Ready ({node.services})")
         node.write_cdi(found.cdi())
         node.label_gpus(cards=1, mib_per_card=card.mib, replicas=REPLICAS)
-        node.plug_in(Offer(GPU, _replicas(card.uuid), by_cdi=True))
+        node.plug_in(Offer(GPU, _replicas(card.uuid)))
         library = found.libraries["libnvidia-ml.so.1"]
         driver = {"driver.from": "HostPath", "driver.libraryPath": library}
         install(node, {**AGENT, **driver, "cgroupFolder": unified()})
@@ -92,7 +92,7 @@ def simulated_place(logs: Path | None = None) -> Iterator[Place]:
     ):
         node.write_cdi(specification({card.uuid: edits(node.driver_state)}, Edits()))
         node.label_gpus(cards=1, mib_per_card=card.total_mib, replicas=REPLICAS)
-        node.plug_in(Offer(GPU, _replicas(card.uuid), by_cdi=True))
+        node.plug_in(Offer(GPU, _replicas(card.uuid)))
         install(node, {**AGENT, "cgroupFolder": unified()})
         with on_simulated_node(node, GPU) as place:
             yield place
@@ -128,7 +128,7 @@ def keeping(folder: Path | None, cluster: Cluster) -> Iterator[None]:
 
 def install(node: Node, agent: dict[str, object]) -> None:
     for archive in product_archives():
-        node.import_image(Path(archive))
+        node.import_image(archive)
     install_in_pods(node.cluster, *(f"--set=agent.{name}={value}" for name, value in agent.items()))
 
 

@@ -53,12 +53,9 @@ class Held:
 class Sampler:
     processes: dict[int, Held] = field(default_factory=dict)
     containers: dict[str, Held] = field(default_factory=dict)
-    samples: int = 0
-    used: int = 0
-    """Of all cards, the driver's own reserve left out."""
 
     def look(self, handles: list[Any]) -> None:
-        at, self.samples = time.time(), self.samples + 1
+        at = time.time()
         listed = {pid: amount for handle in handles for pid, amount in _listed(handle)}
         sums: dict[str, int] = dict.fromkeys(self.containers, 0)
         for pid in listed.keys() | self.processes.keys():
@@ -72,11 +69,7 @@ class Sampler:
         for identity, amount in sums.items():
             self.containers[identity].holds(amount, at)
 
-    def answer(self, handles: list[Any]) -> str:
-        memory = [
-            pynvml.nvmlDeviceGetMemoryInfo(one, version=pynvml.nvmlMemory_v2) for one in handles
-        ]
-        self.used = sum(one.used for one in memory)
+    def answer(self) -> str:
         return json.dumps(asdict(self))
 
 
@@ -111,7 +104,7 @@ def main() -> None:
         if select.select([sys.stdin], [], [], SAMPLE_SECONDS)[0]:
             if not sys.stdin.readline():
                 return
-            print(sampler.answer(handles), flush=True)
+            print(sampler.answer(), flush=True)
         sampler.look(handles)
 
 

@@ -98,13 +98,13 @@ class Actor:
     def name(self) -> str:
         return self.team.name
 
-    def spec(self, name: str, program: str, **resources: Any) -> dict[str, Any]:
-        limits = {self.place.resource: 1, **resources}
+    def spec(self, name: str, program: str) -> dict[str, Any]:
+        limits = {self.place.resource: 1}
         return self.place.workload.pod(name, f"import card, json, time\n{program}", limits)
 
-    def run(self, name: str, program: str, **resources: Any) -> str:
+    def run(self, name: str, program: str) -> str:
         """Create a pod; its uid."""
-        raw = self.spec(name, program, **resources)
+        raw = self.spec(name, program)
         if "created" not in (answer := self.team.create(raw)):
             raise NotSeenError(answer)
         uid: str = self.pod(name)["metadata"]["uid"]

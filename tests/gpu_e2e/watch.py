@@ -23,8 +23,6 @@ class Picture:
     processes: Mapping[int, Held]
     """By the node's PIDs."""
     containers: Mapping[str, Held]
-    samples: int
-    used: int
 
     def of_pod(self, uid: str) -> Held:
         """The container of a pod that holds, or held, most; one that holds nothing if none does."""
@@ -64,8 +62,6 @@ class Watch:
         return Picture(
             {int(pid): Held(**one) for pid, one in raw["processes"].items()},
             {identity: Held(**one) for identity, one in raw["containers"].items()},
-            raw["samples"],
-            raw["used"],
         )
 
     def _answer(self) -> Any:

@@ -7,7 +7,6 @@ import http.client
 import json
 import socket
 import ssl
-import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from devcluster.failure import ClusterError
 from devcluster.installation import Installation
 from gpumem_operator import names
-from patience import PATIENCE_SECONDS
+from patience import PATIENCE_SECONDS, eventually
 from report_builders import Raw
 
 NODE = "gpu-1"
@@ -224,11 +223,7 @@ class Cast:
 
     def until(self, look: Callable[[], T | None]) -> T:
         """What `look` finds, once it finds something."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (found := look()):
-            assert time.monotonic() < deadline, f"waited for {PATIENCE_SECONDS:.0f} s"
-            time.sleep(0.2)
-        return found
+        return eventually(look)
 
     def memory(self) -> Raw:
         """`status.memory` of the policy."""

@@ -77,12 +77,6 @@ def overuse(cast: Cast, pod: str) -> Raw:
     return next((one for one in conditions if one["type"] == names.OVERUSE_CONDITION), {})
 
 
-def told_of_policy(cast: Cast) -> str:
-    status = cast.get("gpumemorypolicy", POLICY).get("status") or {}
-    found = [one["message"] for one in status.get("conditions") or () if one["type"] == "Overuse"]
-    return str(found[0]) if found else ""
-
-
 def is_ending(cast: Cast, pod: str) -> bool:
     return "deletionTimestamp" in cast.get("pod", pod)["metadata"]
 
@@ -176,7 +170,8 @@ def test_audit_records_and_touches_nobody(cast: Cast) -> None:
     with Sidecar(cast, "train", holds=9).running() as sidecar:
         cast.until(lambda: actions(cast) == [("train", "Reclaim", "WouldHave")])
         assert sidecar.orders == []
-        cast.until(lambda: "Mode Enforce would act at once on those" in told_of_policy(cast))
+        would = "Mode Enforce would act at once on those"
+        cast.until(lambda: would in policy_condition(cast).get("message", ""))
     assert not is_ending(cast, "train")
     assert "OverLimit" not in events(cast, "train")
 

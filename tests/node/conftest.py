@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from devcluster import Cluster
-from devcluster.demo_places import install_in_pods
 from devcluster.node import Node, why_not
 from devcluster.node.cdi import Edits, specification
 from devcluster.node.driver import edits
-from devcluster.node.images import product_archives, why_no_images
+from devcluster.node.images import why_no_images
 from devcluster.node.offer import Offer
 from devcluster.simulated_driver import Driver, numbered_device
 from endtoend.team import Team
+from gpu_e2e.place import AGENT, install
 from node.cgroups import unified
 from node.workload import CARDS, MIB_PER_CARD, REPLICAS
 
@@ -58,12 +58,7 @@ def operator_in_pods(request: pytest.FixtureRequest) -> Iterator[Node]:
             node.offer_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
         else:
             hand_out(node, [device.uuid for device in devices])
-        for archive in product_archives():
-            node.import_image(archive)
-        agent = {"readsLimitsOf": "{Driver,MPS}", "cgroupFolder": unified(), "intervalSeconds": 1}
-        agent["actions"] = "{Reclaim,Kill}"
-        values = [f"--set=agent.{name}={value}" for name, value in agent.items()]
-        install_in_pods(cluster, "--set=agent.enabled=true", *values)
+        install(node, {**AGENT, "cgroupFolder": unified()})
         yield node
 
 
@@ -73,8 +68,8 @@ def hand_out(node: Node, cards: Sequence[str]) -> None:
     replicas = [f"{shared}::{number}" for number in range(REPLICAS)]
     node.label_gpus(cards=CARDS, mib_per_card=MIB_PER_CARD)
     node.write_cdi(specification(dict.fromkeys(cards, edits(node.driver_state)), Edits()))
-    node.plug_in(Offer("nvidia.com/gpu", tuple(whole), by_cdi=True))
-    node.plug_in(Offer("nvidia.com/gpu.shared", tuple(replicas), by_cdi=True))
+    node.plug_in(Offer("nvidia.com/gpu", tuple(whole)))
+    node.plug_in(Offer("nvidia.com/gpu.shared", tuple(replicas)))
 
 
 @pytest.fixture

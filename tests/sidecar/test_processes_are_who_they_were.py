@@ -12,8 +12,7 @@ import pytest
 
 from gpumem_sidecar.nvml import ticks_after_boot
 from gpumem_sidecar.processes import EXITING, Facts, Unreadable, facts_of
-from leader import eventually
-from patience import PATIENCE_SECONDS
+from patience import PATIENCE_SECONDS, eventually
 
 
 def write_process(folder: Path, *, start: int, name: str = "python", flags: int = 0) -> Path:

@@ -16,8 +16,8 @@ from gpumem_sidecar.picture import Picture, Process
 from gpumem_sidecar.report import Acknowledgement
 from gpumem_sidecar.reporter import Reporter
 from gpumem_sidecar.trust import Trust
-from leader import Leader, Reply, answer, eventually, leading
-from patience import PATIENCE_SECONDS
+from leader import Leader, Reply, answer, leading
+from patience import PATIENCE_SECONDS, eventually
 
 PICTURES = [Picture(f"580.{n}") for n in range(100)]
 """Each one is news."""

@@ -23,8 +23,8 @@ from devcluster.simulated_driver import MIB, Fault, environment, write_faults
 from gpumem_operator.reports.report import Report
 from gpumem_sidecar.outbox import URGENT_SECONDS
 from gpumem_sidecar.pulse import HUNG_INTERVALS, Pulse
-from leader import Leader, Said, answer, eventually, leading
-from patience import PATIENCE_SECONDS
+from leader import Leader, Said, answer, leading
+from patience import PATIENCE_SECONDS, eventually
 from sampling import OWN_POD
 from shimmed import SIDECAR
 from simulated_driver.node import Node, needs_namespaces

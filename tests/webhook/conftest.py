@@ -7,8 +7,9 @@ import pytest
 
 from devcluster import Cluster
 from devcluster.installation import Installation
+from patience import eventually
 from webhook.builders import policy
-from webhook.in_a_cluster import apply, default_account, eventually
+from webhook.in_a_cluster import apply, default_account
 
 
 @pytest.fixture(scope="session")

@@ -2,15 +2,12 @@
 
 import json
 import re
-import time
 import urllib.request
-from collections.abc import Callable
 from typing import Any
 
 from devcluster import Cluster
 from devcluster.installation import Installation
 from gpumem_operator import names
-from patience import PATIENCE_SECONDS
 
 
 def default_account(cluster: Cluster, namespace: str) -> bool:
@@ -44,13 +41,6 @@ def env_of(pod: Any) -> dict[str, str | None]:
 
 def is_handled(pod: Any) -> bool:
     return names.LIMIT_SOURCE_ENV in env_of(pod)
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)
 
 
 def reviews(webhook: Installation) -> float:

@@ -8,6 +8,7 @@ import pytest
 from devcluster import Cluster
 from devcluster.installation import Installation
 from gpumem_operator import names
+from patience import eventually
 from webhook.builders import claim_pod, cpu_pod, gpu_pod, pod, policy, tenant
 from webhook.in_a_cluster import (
     apply,
@@ -15,7 +16,6 @@ from webhook.in_a_cluster import (
     complaints,
     create,
     env_of,
-    eventually,
     is_handled,
     reviews,
 )

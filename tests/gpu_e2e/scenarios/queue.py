@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from endtoend.quota import GATE
 from gpu_e2e.row import Row, same, within
 from gpu_e2e.stage import Stage, until
 
 HOLD = "card.raw(1024)\nprint(json.dumps({'holds': time.time()}), flush=True)\ncard.stay()"
-GATE = "gpumemory.dev/quota"
 
 
 def queue(stage: Stage) -> Iterator[Row]:
@@ -23,12 +23,8 @@ def queue(stage: Stage) -> Iterator[Row]:
     time.sleep(3)
     gates = [gate["name"] for gate in team.pod("third")["spec"].get("schedulingGates", [])]
     yield same("16 GiB, two pods of 8: the third waits at", [GATE], gates)
-    [waiting] = [
-        one["name"]
-        for one in team.team.get("gmt", tenant)["status"].get("queue", [])
-        if one["name"] == "third"
-    ]
-    yield same("  and stands in the tenant's queue", "third", waiting)
+    queued = [one["name"] for one in team.team.get("gmt", tenant)["status"].get("queue", [])]
+    yield same("  and stands in the tenant's queue", ["third"], queued)
     team.execute("first", stage.place.workload.python, "-S", "-c", "open('/tmp/end', 'w')")
     started = until(lambda: _finished(team.pod("first")), "the first one has ended")
     until(lambda: "schedulingGates" not in team.pod("third")["spec"], "the gate is opened")
