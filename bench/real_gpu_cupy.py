@@ -17,13 +17,10 @@ pool = cupy.get_default_memory_pool()
 FINISH = "time.sleep(2.5)\nprint(json.dumps(len(held)))\n"
 
 
-def checks(container: Container) -> Iterator[Check]:
+def _limits(container: Container) -> Iterator[Check]:
     for how in ("", "pool.set_limit(0)", "pool.set_limit(fraction=1.0)", "pool.set_limit(2**40)"):
         done = container.run(TAKE + how + "\nheld = take()\n" + FINISH)
         yield from within(f"cupy, {how or 'the limit'}", done, container.limit)
-    yield from _asynchronous(container)
-    yield from _no_pool(container)
-    yield from _beside_torch(container)
 
 
 def _asynchronous(container: Container) -> Iterator[Check]:
@@ -65,3 +62,6 @@ def _beside_torch(container: Container) -> Iterator[Check]:
     caps = [cap["capBytes"] for one in done.states[0]["frameworks"] for cap in one["caps"]]
     good = len(caps) == 2 and sum(caps) <= container.limit - GIB
     yield Check("  their caps together", "<= limit - reserve", f"{sum(caps) // MIB} MiB", good)
+
+
+PARTS = (_limits, _asynchronous, _no_pool, _beside_torch)

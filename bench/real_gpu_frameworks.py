@@ -25,31 +25,33 @@ from bench import (
 )
 from bench.real_gpu_runs import Check, Container, container
 
-SUITES: dict[str, Callable[[Container], Iterator[Check]]] = {
-    "torch": real_gpu_torch.checks,
-    "cupy": real_gpu_cupy.checks,
-    "jax": real_gpu_jax.checks,
-    "tensorflow": real_gpu_tensorflow.checks,
-    "ways round": real_gpu_ways_round.checks,
+SUITES: dict[str, tuple[Callable[[Container], Iterator[Check]], ...]] = {
+    "torch": real_gpu_torch.PARTS,
+    "cupy": real_gpu_cupy.PARTS,
+    "jax": real_gpu_jax.PARTS,
+    "tensorflow": real_gpu_tensorflow.PARTS,
+    "ways round": real_gpu_ways_round.PARTS,
 }
+"""In parts, so that one that breaks off is all that is lost."""
 NEEDS = {"ways round": "torch"}
 """The module that a suite needs, where it is not called so."""
 
 
 def rows_of(name: str) -> Iterator[Check]:
-    """The checks of one framework; one that breaks off is a failed row."""
+    """The checks of one framework; a part of them that breaks off is a failed row."""
     module = NEEDS.get(name, name)
     if importlib.util.find_spec(module) is None:
         yield Check(name, f"{module} installed", "not run: it is not installed", True)
         return
-    with container() as made:
-        try:
-            yield from SUITES[name](made)
-        except (Exception, SystemExit) as error:
-            where = traceback.format_exc(limit=-2)
-            yield Check(
-                f"{name}: the checks broke off", "all of them run", f"{error}\n{where}", False
-            )
+    for part in SUITES[name]:
+        with container() as made:
+            try:
+                yield from part(made)
+            except (Exception, SystemExit) as error:
+                where = traceback.format_exc(limit=-2)
+                yield Check(
+                    f"{name}: the checks broke off", "all of them run", f"{error}\n{where}", False
+                )
 
 
 def main() -> int:

@@ -33,14 +33,6 @@ PREALLOCATING = {"XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
 LOWER_FRACTION = 0.02
 
 
-def checks(container: Container) -> Iterator[Check]:
-    yield from _limits(container)
-    yield from _own_fraction(container)
-    yield from _allocators(container)
-    yield from _processes(container)
-    yield from _beside_torch(container)
-
-
 def _limits(container: Container) -> Iterator[Check]:
     until_it_fails = TAKE + MULTIPLY + "held = take_until_it_fails()\n"
     for what, gib, variables, program in (
@@ -113,3 +105,6 @@ def _beside_torch(container: Container) -> Iterator[Check]:
     )
     what = "jax and torch in one process" if done.framework("torch") else "jax (there is no torch)"
     yield from within(what, done, container.limit)
+
+
+PARTS = (_limits, _own_fraction, _allocators, _processes, _beside_torch)

@@ -86,8 +86,11 @@ class Done:
 
     def framework(self, name: str) -> Any:
         """What the first shim told about one; {} where none did."""
-        told = [one for state in self.states for one in state["frameworks"] if one["name"] == name]
-        return told[0] if told else {}
+        return next(iter(self.of(name)), {})
+
+    def of(self, name: str) -> list[Any]:
+        """What each shim told about one framework."""
+        return [one for state in self.states for one in state["frameworks"] if one["name"] == name]
 
 
 @dataclass
@@ -99,10 +102,11 @@ class Container:
     limit: int = 8 * GIB
     variables: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
-    """What else is on PYTHONPATH."""
+    """What else is on PYTHONPATH, before what is on this program's."""
 
     def environment(self, *, shim: bool = True) -> dict[str, str]:
-        paths = [str(self.folder / "shim")] * shim + [self.path]
+        paths = [str(self.folder / "shim")] * shim
+        paths += [self.path, os.environ.get("PYTHONPATH", "")]
         return {
             **os.environ,
             "PYTHONPATH": ":".join(filter(None, paths)),

@@ -27,17 +27,6 @@ SETTLE = "time.sleep(2.5)\n"
 FINISH = "print(json.dumps(len(held)))\n"
 
 
-def checks(container: Container) -> Iterator[Check]:
-    yield from _limits(container)
-    yield from _raised(container)
-    yield from _allocators(container)
-    yield from _processes(container)
-    yield from _workers(container)
-    yield from _given_back(container)
-    yield from _speed(container)
-    yield from _mps(container)
-
-
 def _limits(container: Container) -> Iterator[Check]:
     for gib in (8, 20):
         sized = replace(container, limit=gib * GIB)
@@ -262,3 +251,6 @@ def _mps(container: Container) -> Iterator[Check]:
         subprocess.run(
             [control], input="quit\n", text=True, env={**container.environment(), **variables}
         )
+
+
+PARTS = (_limits, _raised, _allocators, _processes, _workers, _given_back, _speed, _mps)

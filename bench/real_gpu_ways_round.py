@@ -44,7 +44,7 @@ void give(void *memory, ptrdiff_t size, int device, void *stream)
 """
 
 
-def checks(container: Container) -> Iterator[Check]:
+def _unset_and_raw(container: Container) -> Iterator[Check]:
     """Each one is stopped, or what is told shows it."""
     done = container.run(
         UNSET + TAKE + "held = [torch.empty(1, device='cuda')]\n" + SETTLE + FINISH
@@ -81,9 +81,6 @@ def checks(container: Container) -> Iterator[Check]:
         f"{gpu['bytes'] // MIB} MiB, {done.framework('torch')['caps']}",
         gpu["bytes"] > container.limit and done.framework("torch")["caps"][0]["capBytes"] < GIB,
     )
-    yield from _managed(container)
-    yield from _override(container)
-    yield from _forged(container)
 
 
 def _managed(container: Container) -> Iterator[Check]:
@@ -173,3 +170,6 @@ def _reported(container: Container) -> list[Any]:
         if found:
             return found
     return []
+
+
+PARTS = (_unset_and_raw, _managed, _override, _forged)
