@@ -2,74 +2,93 @@
 
 from __future__ import annotations
 
-import inspect
 import re
+from collections.abc import Iterator
+from typing import Any
+
+import promql_parser
+import pytest
 
 from chart_rendering import of_kind, render
-from gpumem_operator.metrics import growth, usage
+from gpumem_operator.metrics import controller, enforcement, growth, scaling, tenants, usage
+from gpumem_operator.scaling import reasons
+from gpumem_operator.webhook import telemetry
 
 ASKED = {"metrics": {"prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}}}}
+OF_ITSELF = (controller.LEADER, controller.SLIPPED_PODS, telemetry.CERTIFICATE_EXPIRY)
+LABELS = {
+    "gpumem_seconds_to_limit": set(growth._LABELS),
+    "gpumem_used_bytes": {*usage._POD, "gpu"},
+    "gpumem_limit_bytes": {*usage._POD},
+    "gpumem_unknown": {*usage._POD, "gpu", "reason"},
+    "gpumem_gpu_unknown": {*usage._CARD, "reason"},
+    "gpumem_unattributed_bytes": set(usage._CARD),
+    **{f"gpumem_gpu_{part}_bytes": set(usage._CARD) for part in usage._CARD_PARTS},
+    **{series: set(tenants.LABELS) for series, _, _ in tenants._SERIES},
+    "gpumem_scaling_reason": {*scaling._TARGET, "reason"},
+    enforcement._OVER._name: set(enforcement._OVER._labelnames),
+    **{gauge._name: set(gauge._labelnames) for gauge in OF_ITSELF},
+}
+"""By series, as the programs make them."""
+TEMPLATE = re.compile(r"\$labels\.\w+|\$value(?: \| (humanize1024|humanizeDuration))?")
+
+
+def alerts() -> list[dict[str, Any]]:
+    [rule] = of_kind(render(ASKED), "PrometheusRule")
+    [group] = rule["spec"]["groups"]
+    found: list[dict[str, Any]] = group["rules"]
+    return found
+
+
+def selectors(expression: Any) -> Iterator[promql_parser.VectorSelector]:
+    if isinstance(expression, promql_parser.VectorSelector):
+        yield expression
+    for part in ("lhs", "rhs", "expr"):
+        if hasattr(expression, part):
+            yield from selectors(getattr(expression, part))
+    for argument in getattr(expression, "args", ()):
+        yield from selectors(argument)
 
 
 def test_no_alerts_are_made_unless_asked_for() -> None:
     assert of_kind(render(), "PrometheusRule") == []
 
 
-def test_each_alert_is_about_series_that_the_leader_has() -> None:
+def test_alerts_bear_the_labels_by_which_a_prometheus_finds_them() -> None:
     [rule] = of_kind(render(ASKED), "PrometheusRule")
     assert rule["metadata"]["labels"]["release"] == "prometheus"
-    [group] = rule["spec"]["groups"]
-    known = inspect.getsource(usage) + inspect.getsource(growth)
-    parts = {"gpumem_gpu_free_bytes", "gpumem_gpu_total_bytes", "gpumem_gpu_reserved_bytes"}
-    for alert in group["rules"]:
-        series = set(re.findall(r"gpumem_\w+", alert["expr"]))
-        assert series
-        assert all(f'"{one}"' in known for one in series - parts), series
-        assert "Next step" in alert["annotations"]["description"]
-        assert "{{ $labels" in alert["annotations"]["summary"]
 
 
-def test_each_alert_can_be_loaded_by_prometheus() -> None:
-    """What its own tool would say first; the tool is not here."""
-    [rule] = of_kind(render(ASKED), "PrometheusRule")
-    for group in rule["spec"]["groups"]:
-        for alert in group["rules"]:
-            assert set(alert) == {"alert", "expr", "for", "labels", "annotations"}
-            assert re.fullmatch(r"[A-Za-z_]\w*", alert["alert"])
-            assert re.fullmatch(r"\d+[smhd]", alert["for"])
-            assert are_balanced(alert["expr"])
-            for text in alert["annotations"].values():
-                inside = re.findall(r"{{(.*?)}}", text)
-                assert len(inside) == text.count("{{") == text.count("}}")
-                assert all(TEMPLATE.fullmatch(one.strip()) for one in inside), text
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
+def test_an_alert_is_about_series_and_labels_that_there_are(alert: dict[str, Any]) -> None:
+    asked = list(selectors(promql_parser.parse(alert["expr"])))
+    assert asked
+    assert {one.name for one in asked} <= LABELS.keys()
+    for one in asked:
+        assert {matcher.name for matcher in one.matchers.matchers} <= LABELS[one.name]
+    matched = re.findall(r"on \(([^)]*)\)", alert["expr"])
+    told = re.findall(r"\$labels\.(\w+)", "".join(alert["annotations"].values()))
+    assert {*told, *", ".join(matched).split(", ")} - {""} <= LABELS[asked[0].name]
 
 
-def test_alerts_name_labels_that_their_series_have() -> None:
-    [rule] = of_kind(render(ASKED), "PrometheusRule")
-    for alert in rule["spec"]["groups"][0]["rules"]:
-        series = re.match(r"\w+", alert["expr"])
-        assert series is not None
-        text = "".join(alert["annotations"].values())
-        matched = re.findall(r"on \(([^)]*)\)", alert["expr"])
-        named = {*re.findall(r"\$labels\.(\w+)", text), *", ".join(matched).split(", ")} - {""}
-        assert named <= LABELS[series[0]], alert["alert"]
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
+def test_an_alert_can_be_loaded_by_prometheus_and_tells_the_next_step(
+    alert: dict[str, Any],
+) -> None:
+    assert set(alert) == {"alert", "expr", "for", "labels", "annotations"}
+    assert re.fullmatch(r"[A-Za-z_]\w*", alert["alert"])
+    assert re.fullmatch(r"\d+[smhd]", alert["for"])
+    assert "Next step: " in alert["annotations"]["description"]
+    for text in alert["annotations"].values():
+        inside = re.findall(r"{{(.*?)}}", text)
+        assert len(inside) == text.count("{{") == text.count("}}")
+        assert all(TEMPLATE.fullmatch(one.strip()) for one in inside), text
 
 
-TEMPLATE = re.compile(r"\$labels\.\w+|\$value \| (humanize1024|humanizeDuration)")
-LABELS = {
-    "gpumem_seconds_to_limit": set(growth._LABELS),
-    "gpumem_used_bytes": {*usage._POD, "gpu"},
-    "gpumem_gpu_free_bytes": set(usage._CARD),
-    "gpumem_unknown": {*usage._POD, "gpu", "reason"},
-    "gpumem_gpu_unknown": {*usage._CARD, "reason"},
-    "gpumem_unattributed_bytes": set(usage._CARD),
-}
-
-
-def are_balanced(expression: str) -> bool:
-    depth = 0
-    for character in expression:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            return False
-    return depth == 0
+def test_the_alert_on_scaling_knows_the_reasons_that_stay_until_somebody_acts() -> None:
+    [expression] = [one["expr"] for one in alerts() if one["alert"] == "GPUMemoryNotScaled"]
+    [selector] = selectors(promql_parser.parse(expression))
+    [matcher] = selector.matchers.matchers
+    assert set(matcher.value.split("|")) <= {
+        value for name, value in vars(reasons).items() if name.isupper()
+    }

@@ -31,6 +31,7 @@ from gpumem_operator.controllers.reporting import ReportIntake
 from gpumem_operator.controllers.scaling import ScalingWorker
 from gpumem_operator.controllers.sealing import SealKey
 from gpumem_operator.controllers.statuses import StatusWorker
+from gpumem_operator.controllers.tenant_views import tenant_views
 from gpumem_operator.controllers.usage import UsageBoard, UsageWorker
 from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
@@ -41,6 +42,7 @@ from gpumem_operator.kube.lease import Leadership
 from gpumem_operator.metrics.controller import LEADER
 from gpumem_operator.metrics.scaling import ScalingCollector
 from gpumem_operator.metrics.server import serve
+from gpumem_operator.metrics.tenants import TenantsCollector
 from gpumem_operator.metrics.usage import UsageCollector, showing
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Acknowledgement, Order
@@ -183,7 +185,9 @@ class Controller:
         LEADER.set(1)
         try:
             scaling = ScalingCollector(lambda: _statuses(self.cache))
-            with showing(UsageCollector(board.snapshot)), showing(scaling):
+            tenants = TenantsCollector(lambda: tenant_views(self.cache, values))
+            usage = UsageCollector(board.snapshot)
+            with showing(usage), showing(scaling), showing(tenants):
                 await self._run_workers(
                     writer,
                     LabelWorker(self.cache, writer, values=values, periods=periods),

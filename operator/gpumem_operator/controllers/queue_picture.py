@@ -133,8 +133,8 @@ def _waiting_pods(
             uid=pod.uid,
             namespace=metadata["namespace"],
             name=metadata["name"],
-            created=_seconds(metadata["creationTimestamp"]),
-            needs=_needs(cache, values, pod),
+            created=created_at(pod),
+            needs=needs_of(cache, values, pod),
             priority=pod.pod["spec"].get("priority") or 0,
             group=pod.group,
             version=row.version,
@@ -143,7 +143,8 @@ def _waiting_pods(
         )
 
 
-def _needs(cache: Cache, values: Values, pod: PodEntry) -> Mapping[str, int] | None:
+def needs_of(cache: Cache, values: Values, pod: PodEntry) -> Mapping[str, int] | None:
+    """Bytes by tenant that a pod with our gate waits for; None where not all can be read."""
     namespace = pod.pod["metadata"]["namespace"]
     unreadable = any(row.value.record.spec is None for _, row in cache.tenants.rows())
     if unreadable or cache.namespaces.get(("", namespace)) is None:
@@ -178,6 +179,7 @@ def _older(pod: PodEntry, revisions: Revisions) -> Held | None:
     return Held(deployment, amount) if amount else None
 
 
-def _seconds(time: str | None) -> float:
-    """Seconds since 1970 of a creationTimestamp; 0 where there is none."""
+def created_at(pod: PodEntry) -> float:
+    """Seconds since 1970; 0 where the pod has no creationTimestamp."""
+    time = pod.pod["metadata"]["creationTimestamp"]
     return datetime.fromisoformat(time).timestamp() if time else 0.0

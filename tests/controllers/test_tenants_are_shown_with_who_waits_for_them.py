@@ -1,0 +1,44 @@
+"""What the series about tenants are made of."""
+
+from controllers.stored import Raw, managed_pod, sealed, tenant
+from gpumem_operator import names
+from gpumem_operator.api.quantity import GIB
+from gpumem_operator.api.seal import Seal
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.tenant_views import tenant_views
+from gpumem_operator.metrics.tenants import TenantView
+
+SEAL = Seal(b"x" * 32)
+NAMESPACE = {"metadata": {"name": "team", "uid": "uid-of-team", "resourceVersion": "1"}}
+
+
+def view(*pods: Raw, **status: object) -> TenantView:
+    cache = Cache(Values(), own_namespace="gpumem-system")
+    cache.seal = SEAL
+    cache.namespaces.see(NAMESPACE)
+    cache.tenants.see({**tenant(), "status": status})
+    for pod in pods:
+        cache.pods.see(sealed(pod, SEAL))
+    [found] = tenant_views(cache, Values())
+    return found
+
+
+def waits(name: str) -> Raw:
+    return managed_pod(name, policy="training", limit_bytes=8 * GIB, gates=(names.QUOTA_GATE,))
+
+
+def test_charge_and_reservations_are_those_that_are_stored() -> None:
+    reserved = {"podUID": "u", "namespace": "team", "name": "next", "bytes": 2 * GIB}
+    seen = view(chargedBytes=8 * GIB, queuedBytes=0, reservations=[reserved])
+    assert (seen.charged_bytes, seen.reserved_bytes, seen.queued_bytes) == (8 * GIB, 2 * GIB, 0)
+
+
+def test_pods_with_our_gate_wait_and_others_do_not() -> None:
+    runs = managed_pod("runs", policy="training", limit_bytes=8 * GIB)
+    assert len(view(waits("one"), waits("two"), runs).waiting_since) == 2
+
+
+def test_what_was_not_counted_yet_is_not_known() -> None:
+    seen = view(waits("one"))
+    assert (seen.charged_bytes, seen.queued_bytes) == (None, None)
