@@ -2,14 +2,66 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpumem_operator.reports.pictures import Amount
+from gpumem_operator.reports.report import Report
 from intake.endpoint import AGENT, FULL, send, serving, token
 from report_builders import Raw, process, raw_report
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "report.json").read_text())
+SAID_BY_ALL = {
+    "": "schemaVersion sender senderStart sequence kind",
+    "gpus": "uuid index",
+    # Exactly one of bytes and unknown: what neither was measured nor has a reason means nothing.
+    "processes": "pid gpu bytes unknown",
+    "frameworks": "name",
+    "caps": "gpu capBytes",
+    "outside": "gpu bytes",
+    "servers": "name argument asked applied",
+    "assignments": "podNamespace podName container gpus",
+    "acknowledgements": "id result",
+}
+"""Fields by the list that they are in, without which an entry has no meaning. All others may be
+missing."""
+SAYS_NOTHING = (None, "", [], False, 0, "NVML")
+
+Place = tuple[str | int, ...]
+
+
+def fields(raw: Any, place: Place = (), entry_of: str = "") -> Iterator[tuple[Place, bool]]:
+    """Of the report and all that is in it, and whether each one may be missing."""
+    if isinstance(raw, dict):
+        for key, value in raw.items():
+            yield (*place, key), key not in SAID_BY_ALL.get(entry_of, "").split()
+            yield from fields(value, (*place, key), key)
+    elif isinstance(raw, list):
+        for number, value in enumerate(raw):
+            yield from fields(value, (*place, number), entry_of)
+
+
+def without(place: Place) -> Any:
+    """The golden report less one field."""
+    raw = copy.deepcopy(GOLDEN)
+    holder = raw
+    for step in place[:-1]:
+        holder = holder[step]
+    del holder[place[-1]]
+    return raw
+
+
+def read(raw: Any, place: Place) -> Any:
+    """What the leader takes for said there."""
+    report: Any = Report.model_validate_json(encoded(raw)).model_dump(by_alias=True)
+    for step in place:
+        report = report[step]
+    return report
 
 
 def encoded(raw: Raw) -> bytes:
@@ -23,6 +75,23 @@ async def test_a_sidecar_that_tells_no_age_yet_is_heard() -> None:
         assert (status, answer["next"]) == (200, "Any")
         [picture] = store.pictures().values()
         assert picture.heard - picture.sampled == 30
+
+
+@pytest.mark.parametrize(
+    ("place", "may_be_missing"),
+    [pytest.param(*row, id=".".join(map(str, row[0]))) for row in fields(GOLDEN)],
+)
+async def test_what_an_older_sender_does_not_tell_is_unknown_and_the_rest_is_heard(
+    place: Place, may_be_missing: bool
+) -> None:
+    older = without(place)
+    async with serving() as (client, store):
+        status, answer = await send(client, encoded(older), with_token=token("agent", user=AGENT))
+        if may_be_missing:
+            assert (status, answer.get("error"), len(store)) == (200, None, 1)
+            assert read(older, place) in SAYS_NOTHING
+        else:
+            assert (status, len(store)) == (400, 0)
 
 
 async def test_what_a_newer_sidecar_says_beside_is_passed_over_and_the_rest_is_heard() -> None:
