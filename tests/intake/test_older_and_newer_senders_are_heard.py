@@ -30,7 +30,7 @@ SAID_BY_ALL = {
 }
 """Fields by the list that they are in, without which an entry has no meaning. All others may be
 missing."""
-SAYS_NOTHING = (None, "", [], False, 0, "NVML")
+SAYS_NOTHING: tuple[Any, ...] = (None, "", [], False, 0, "NVML")
 
 Place = tuple[str | int, ...]
 

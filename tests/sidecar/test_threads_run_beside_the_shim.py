@@ -1,0 +1,47 @@
+"""Threads of a program use GPUs while others are measured, with and without a global lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpu_container import GIB, MIB, GpuContainer
+from shimmed import interpreters
+
+PROGRAM = """
+import cupy, threading, torch
+from gpumem_shim.state import own_file
+begun, allocating, seen = threading.Barrier(7), threading.Lock(), []
+def use(framework):
+    begun.wait()
+    for number in range(1, 21):
+        with allocating: framework.allocate(64 * number)
+def measure():
+    begun.wait()
+    for _ in range(50): refresh()
+def read():
+    begun.wait()
+    for _ in range(1000):
+        try: seen.append(json.load(open("/".join(own_file()) + ".json"))["pid"] == os.getpid())
+        except FileNotFoundError: pass
+targets = [(use, torch), (use, cupy), (measure,), (measure,), (measure,), (read,), (read,)]
+threads = [threading.Thread(target=target, args=rest) for target, *rest in targets]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps(told()))
+print(json.dumps(all(seen)))
+print(json.dumps(getattr(sys, "_is_gil_enabled", lambda: True)()))
+"""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("version", interpreters())
+def test_caps_add_up_and_no_lock_comes_back(tmp_path: Path, version: str) -> None:
+    told, whole, locked = GpuContainer(tmp_path, interpreters()[version]).run(PROGRAM)
+    caps = [cap["capBytes"] for one in told["frameworks"] for cap in one["caps"]]
+    assert len(caps) == 2
+    assert 7 * GIB - 32 * MIB <= sum(caps) <= 7 * GIB
+    assert told["gpus"][0]["bytes"] == (2 * 20 * 64 + 518) * MIB
+    assert whole
+    assert locked is not version.endswith("t")
