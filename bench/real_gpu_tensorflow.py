@@ -61,6 +61,8 @@ def _limits(container: Container) -> Iterator[Check]:
         done = sized.run(TAKE + RUN + FINISH)
         yield from within(f"tensorflow, {gib} GiB", done, gib * GIB)
         yield _cap(done, gib * GIB)
+        hits = done.framework("tensorflow")["capHits"]
+        yield Check("  cap hits", ">= 1", str(hits), bool(hits))
         tensors = done.value * TAKEN_BYTES
         seen = f"{tensors // MIB} MiB"
         least = gib * GIB - RESERVE - 256 * MIB

@@ -39,6 +39,14 @@ class _Process(ctypes.Structure):
     )
 
 
+class _Memory(ctypes.Structure):
+    _fields_ = (
+        ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    )
+
+
 class Cards:
     """Raises nothing: what can not be read is None."""
 
@@ -70,6 +78,12 @@ class Cards:
             self._nvml = _Nvml()
         return self._nvml.held(card.uuid, os.getpid())
 
+    def free(self, card: Card) -> int | None:
+        """Bytes of the card that nobody holds; None where NVML does not tell."""
+        if self._nvml is None:
+            self._nvml = _Nvml()
+        return self._nvml.free(card.uuid)
+
 
 def _read(cuda: ctypes.CDLL, ordinal: int) -> Card | None:
     device, total, uuid = ctypes.c_int(), ctypes.c_size_t(), _Uuid()
@@ -98,22 +112,32 @@ class _Nvml:
         self._handles: dict[str, ctypes.c_void_p | None] = {}
 
     def held(self, uuid: str, pid: int) -> int | None:
-        library = self._library
-        if library is None:
-            return None
-        if uuid not in self._handles:
-            handle = ctypes.c_void_p()
-            failed = library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle))
-            self._handles[uuid] = None if failed else handle
+        handle = self._handle(uuid)
         for kind in ("Compute", "MPSCompute"):
-            list_them = getattr(library, f"nvmlDeviceGet{kind}RunningProcesses_v2", None)
-            if list_them is None or self._handles[uuid] is None:
+            list_them = getattr(self._library, f"nvmlDeviceGet{kind}RunningProcesses_v2", None)
+            if list_them is None or handle is None:
                 continue
-            for process in _listed(list_them, self._handles[uuid]):
+            for process in _listed(list_them, handle):
                 # 0 and all ones both say that the driver does not tell.
                 if process.pid == pid and 0 < process.used < 2**63:
                     return int(process.used)
         return None
+
+    def free(self, uuid: str) -> int | None:
+        handle, memory = self._handle(uuid), _Memory()
+        if self._library is None or handle is None:
+            return None
+        failed = self._library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory))
+        return None if failed else int(memory.free)
+
+    def _handle(self, uuid: str) -> ctypes.c_void_p | None:
+        if self._library is None:
+            return None
+        if uuid not in self._handles:
+            handle = ctypes.c_void_p()
+            failed = self._library.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle))
+            self._handles[uuid] = None if failed else handle
+        return self._handles[uuid]
 
 
 def _listed(list_them: ctypes._FuncPointer, handle: object) -> list[_Process]:

@@ -45,6 +45,8 @@ CASES = {
     "differing growth": "tf.config.experimental.set_memory_growth(gpus[0], True)\n",
     "async allocator": "os.environ['TF_GPU_ALLOCATOR'] = 'cuda_malloc_async'\n",
     "context refuses": "refuse_limits()\n",
+    "failures": "tf.ones(3)\nfail_on_gpu(); fail_on_gpu(); fail_on_cpu()\n",
+    "failures on full cards": "tf.ones(3)\nfill(); fail_on_gpu()\n",
     "session": SESSION.format(V1.format("")),
     "session, lower": SESSION.format(V1.format("per_process_gpu_memory_fraction=0.01")),
     "session, higher": SESSION.format(V1.format("per_process_gpu_memory_fraction=0.9")),
@@ -53,10 +55,10 @@ CASES = {
 }
 REFUSED = ["limit, then growth", "differing growth"]
 PROGRAM = """
-import json, os, sys
+import ctypes, json, os, sys
 import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session, session
-from tensorflow.python.eager import context
+from tensorflow.python.eager import context, core
 from google.protobuf import json_format
 def gpu_options(config):
     options = json_format.MessageToDict(config.gpu_options)
@@ -78,9 +80,28 @@ new_options = session.tf_session.TF_NewSessionOptions
 def opening(target=None, config=None):
     opened.append(gpu_options(config)); return new_options(target=target, config=config)
 session.tf_session.TF_NewSessionOptions = opening
+def fail_on_gpu():
+    text = "OOM when allocating tensor on /job:localhost/replica:0/task:0/device:GPU:1"
+    status = core._NotOkStatusException(text, tf.errors.RESOURCE_EXHAUSTED, {})
+    assert isinstance(core._status_to_exception(status), tf.errors.ResourceExhaustedError)
+def fail_on_cpu():
+    try: tf.zeros(1 << 50, tf.uint8)
+    except tf.errors.ResourceExhaustedError: pass
+def fill():
+    # Another process holds nearly all of both cards, until this one ends.
+    reading, writing = os.pipe()
+    waiting, ending = os.pipe()
+    if os.fork() == 0:
+        os.close(ending)
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        for number in (b"0", b"1"):
+            assert nvml.gpumem_simulated_hold(number, b"compute", ctypes.c_uint64(136 << 30), 0)
+        os.write(writing, b"held"); os.read(waiting, 1); os._exit(0)
+    assert os.read(reading, 4) == b"held"
 def told():
     if not SHIM: return {"caps": {}, "not_capped": None}
     from gpumem_shim import process
+    process.own.refresh()
     return dict(vars(process.own.told.frameworks["tensorflow"]))
 before = {**told(), "initialized": context.context()._initialized}
 one = context.context()
@@ -180,6 +201,12 @@ def test_only_visible_gpus_are_asked_about(tensorflow: Installed) -> None:
     assert len(one["caps"]) == 1
     none = seen(tensorflow.release, "none visible")
     assert (none["started"][0][:2], none["not_capped"]) == (["", []], "NotStarted")
+
+
+def test_what_fails_on_a_cap_is_counted_and_no_other_failure_is(tensorflow: Installed) -> None:
+    assert seen(tensorflow.release, "failures")["cap_hits"] == 2
+    assert seen(tensorflow.release, "failures on full cards")["cap_hits"] == 0
+    assert seen(tensorflow.release, "async allocator")["cap_hits"] is None
 
 
 def test_an_allocator_without_a_cap_is_told(tensorflow: Installed) -> None:

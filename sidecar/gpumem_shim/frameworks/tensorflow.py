@@ -8,8 +8,9 @@
 Neither `set_memory_growth` nor `set_logical_device_configuration` is called or replaced. If we
 called the second after an import, it would make the first raise ValueError in programs that expect
 nothing but RuntimeError there. In the options both go together: the allocator grows, to the limit.
-Sources: tensorflow/python/eager/context.py and tensorflow/python/client/session.py of 2.21, runs of
-2.21 without a GPU. Not run on a GPU.
+An allocation that fails becomes a ResourceExhaustedError, which is where cap hits are counted.
+Sources: tensorflow/python/eager/context.py, tensorflow/python/client/session.py and
+tensorflow/python/framework/errors_impl.py of 2.21, runs of 2.21 without a GPU. Not run on a GPU.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from contextlib import suppress
 
 from gpumem_shim import limits, state
 from gpumem_shim.frameworks import (
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
     from gpumem_shim.process import Process
 
+ON_A_GPU = "device:GPU:"
+"""In what TensorFlow says of an operation that failed: the name of its device."""
 MODE_ENV = "GPUMEM_TENSORFLOW_MODE"
 UNCAPPED_MODES = {"Growth": "ModeGrowth", "Default": "ModeDefault"}
 """Modes of a policy under which nothing is bounded, and the reasons that are told."""
@@ -57,6 +61,7 @@ class TensorFlow(Adapter):
         self._caps: dict[int, int] = {}
         self._totals: dict[int, int] = {}
         self._given_up = False
+        self._counts = False
 
     def arrange(self) -> str:
         """Stand where options are made; the context stays unused."""
@@ -70,6 +75,11 @@ class TensorFlow(Adapter):
         if hasattr(session, "BaseSession"):
             base = session.BaseSession
             base.__init__ = self._opening(base.__init__, context)
+        errors: Any = sys.modules.get("tensorflow.python.framework.errors_impl")
+        if hasattr(errors, "ResourceExhaustedError"):
+            error = errors.ResourceExhaustedError
+            error.__init__ = self._failing(error.__init__)
+            self._counts = True
         return NOT_STARTED
 
     def _computing(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,7 +202,41 @@ class TensorFlow(Adapter):
         theirs = min(self._theirs.get(ordinal, cap_bytes), int(self._fraction * total_bytes))
         cap = max(limits.MIB, min(cap_bytes, theirs) // limits.MIB * limits.MIB)
         self._caps[ordinal], self._totals[ordinal] = cap, total_bytes
+        self._count_cap_hits(ordinal)
         return cap
+
+    def _count_cap_hits(self, ordinal: int) -> None:
+        """From now on; not where a full card could not be told from a cap."""
+        card, cards = self.process.card(ordinal), self.process.cards
+        if card is None or cards is None or cards.free(card) is None:
+            self._counts, self.cap_hits = False, None
+        elif self._counts and self.cap_hits is None:
+            self.cap_hits = 0
+
+    def _failing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def __init__(error: Any, node_def: Any, op: Any, message: Any, *args: Any) -> None:
+            original(error, node_def, op, message, *args)
+            with suppress(Exception):
+                # Files, queues and the host's memory are exhausted by the same error.
+                if self.cap_hits is not None and ON_A_GPU in str(message) and self._has_room():
+                    self.cap_hits += 1
+
+        return __init__
+
+    def _has_room(self) -> bool:
+        """Whether each card could have given what its cap still allows: then a cap was in the way,
+        and not a full card."""
+        cards = self.process.cards
+        for ordinal, cap in list(self._caps.items()):
+            card = self.process.card(ordinal)
+            free = None if card is None or cards is None else cards.free(card)
+            if card is None or cards is None or free is None:
+                return False
+            held = cards.held_by_this_process(card) or 0
+            if free < cap + self.process.limits.reserve_bytes - held:
+                return False
+        return True
 
     def in_use(self) -> Iterable[int]:
         using = self.process.using
