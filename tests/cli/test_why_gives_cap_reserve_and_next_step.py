@@ -187,7 +187,9 @@ def test_an_event_tells_how_long_ago_it_was() -> None:
     now = datetime(2026, 1, 1, 10, 4, 30, tzinfo=UTC)
     assert "  event, 4 min ago: OverLimit: m" in told(stored(), events=(event,), now=now)
     fresh = event | {"lastTimestamp": "2026-01-01T10:04:00Z"}
-    assert "  event, just now: OverLimit: m" in told(stored(), events=(fresh,), now=now)
+    assert "  event, less than a minute ago: OverLimit: m" in told(
+        stored(), events=(fresh,), now=now
+    )
     timeless = {"reason": "OverLimit", "message": "m"}
     assert "  event: OverLimit: m" in told(stored(), events=(timeless,), now=now)
 
@@ -210,9 +212,7 @@ def test_an_outdated_pod_is_to_be_created_again() -> None:
     assert steps(raw, usage=usage()) == ["create the pod again to give it the policy's new plan"]
 
 
-def test_a_pod_that_waits_says_for_what() -> None:
-    gated = stored(schedulingGates=[{"name": names.QUOTA_GATE}])
-    assert steps(gated)[0].startswith("wait for room in the quota")
+def test_a_pod_without_a_node_says_what_the_scheduler_lacks() -> None:
     event = {"reason": "FailedScheduling", "message": "Insufficient nvidia.com/memory"}
     assert steps(stored(), events=(event,))[0].startswith("ask for less, or add a node")
     assert steps(stored(nodeName="gpu-1"), events=(event,)) == []

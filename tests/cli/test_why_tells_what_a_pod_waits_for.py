@@ -1,22 +1,40 @@
 """`kubectl gpumem why pod/x` of a pod that waits at its tenant's quota."""
 
+from dataclasses import replace
 from typing import Any
 
-from builders import GIB, around, pod, tenant
+import pytest
+
+from builders import GIB, around, container, pod, tenant
 from gpumem_operator import names
 from gpumem_operator.cli.explain import Known, explain_pod
+from gpumem_operator.ledger.book import Reason
+from gpumem_operator.ledger.queue_status import NEXT_STEP
 
 
-def told(**status: Any) -> str:
-    raw = pod(schedulingGates=[{"name": names.QUOTA_GATE}], status={"phase": "Pending"})
+def gated(*containers: Any) -> Any:
+    raw = pod(
+        *containers, schedulingGates=[{"name": names.QUOTA_GATE}], status={"phase": "Pending"}
+    )
     raw["metadata"]["uid"] = "u"
-    known = Known(
+    return raw
+
+
+def known(**status: Any) -> Known:
+    return Known(
         (),
         around().namespace,
         tenants=(tenant(limit="100Gi"),),
         tenant_statuses={"research": status},
     )
-    return "\n".join(explain_pod(raw, known))
+
+
+def told(**status: Any) -> str:
+    return "\n".join(explain_pod(gated(), known(**status)))
+
+
+def last_step(about: Known) -> str:
+    return explain_pod(gated(), about)[-1]
 
 
 def queued(name: str, reason: str = "NoRoom") -> dict[str, Any]:
@@ -45,6 +63,7 @@ def test_a_pod_on_its_way_is_not_told_to_wait() -> None:
     mine = {"podUID": "u", "namespace": "ml", "name": "job-0", "bytes": 80 * GIB}
     text = told(chargedBytes=0, reservations=[mine])
     assert "room is reserved for it; its gate will be opened now" in text
+    assert "have the quota raised" not in text
     assert "20Gi of 100Gi are left (0 charged, 80Gi reserved for pods on their way)" in text
 
 
@@ -57,3 +76,47 @@ def test_what_nobody_has_looked_at_is_not_called_full() -> None:
     text = told()
     assert "not in the queue yet: the leader has not looked at it" in text
     assert "what is charged of 100Gi is not counted yet" in text
+
+
+@pytest.mark.parametrize("reason", sorted(NEXT_STEP))
+def test_the_next_step_is_that_of_its_event(reason: Reason) -> None:
+    about = known(chargedBytes=0, queue=[queued("job-0", reason)])
+    assert last_step(about) == f"  next step: {NEXT_STEP[reason]}"
+
+
+def test_a_pod_that_never_fits_is_not_told_to_wait() -> None:
+    assert "wait" not in NEXT_STEP[Reason.NEVER_FITS]
+    assert "wait" not in NEXT_STEP[Reason.INCOMPLETE]
+
+
+def test_the_pod_that_room_is_held_for_has_its_name() -> None:
+    row = queued("job-0", "HeldForAnother") | {"heldFor": "ml/big"}
+    assert "the room is held for ml/big, which has waited longer" in told(queue=[row])
+    assert "held for a pod that has waited longer" in told(queue=[queued("job-0", Reason.HELD)])
+
+
+def test_who_may_not_read_tenants_has_the_reason_from_the_latest_event() -> None:
+    events = ({"reason": "NoRoom", "message": "m"}, {"reason": "LargerThanQuota", "message": "m"})
+    about = replace(known(), tenants=None, events=(*events, {"reason": "Other", "message": "m"}))
+    assert last_step(about) == f"  next step: {NEXT_STEP[Reason.NEVER_FITS]}"
+
+
+def test_what_nobody_has_looked_at_is_no_lack_of_room() -> None:
+    assert "if it stays so, the platform team looks whether a controller" in last_step(known())
+
+
+def test_a_tenant_that_can_not_be_read_is_the_platform_teams() -> None:
+    broken = replace(tenant(), spec=None, problem="no quota")
+    about = replace(known(), tenants=(broken,))
+    assert last_step(about) == f"  next step: {NEXT_STEP[Reason.UNREADABLE]}"
+
+
+def test_a_pod_without_a_gpu_is_told_that_nobody_opens_the_gate_its_author_gave_it() -> None:
+    lines = explain_pod(gated(container(gpus=None)), known())
+    assert lines[1:] == [
+        "  It asks for no GPU, so nobody is charged for it.",
+        "  waits: at the gate gpumemory.dev/quota, which nobody opens. The operator gives it to"
+        " pods that ask for a GPU and to no others: whoever wrote this pod gave it to it",
+        "  next step: delete the pod and create it again without gpumemory.dev/quota in its"
+        " spec.schedulingGates",
+    ]

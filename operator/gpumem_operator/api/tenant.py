@@ -66,6 +66,8 @@ class QueuedPod(Model):
     reason: Annotated[str, Field(max_length=63)] | None = None
     """What it waits for: NoRoom, HeldForAnother (an older pod has waited for holdAfterSeconds),
     GroupIncomplete, LargerThanQuota or TooManyReservations."""
+    held_for: Annotated[str, Field(max_length=317)] | None = None
+    """NAMESPACE/NAME of the older pod, where it is HeldForAnother."""
 
 
 class TopPod(Model):

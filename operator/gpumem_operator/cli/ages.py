@@ -18,7 +18,7 @@ def ago(time: str, now: datetime | None) -> str:
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
-    return "just now"
+    return "less than a minute ago"
 
 
 def _read(time: str) -> datetime | None:

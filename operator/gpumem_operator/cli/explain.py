@@ -1,6 +1,6 @@
 """Why a pod has its limit, charge and use: from the stored pod and what decides about it. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,19 +21,19 @@ from gpumem_operator.api.records import (
 )
 from gpumem_operator.api.values import Values
 from gpumem_operator.cli import others
-from gpumem_operator.cli.ages import ago
+from gpumem_operator.cli.charge_words import charged_to
 from gpumem_operator.cli.declared_limits import as_believed, cap_of, limits_of
+from gpumem_operator.cli.event_lines import event_line
 from gpumem_operator.cli.next_steps import next_steps
 from gpumem_operator.cli.overuse_lines import overuse_lines
 from gpumem_operator.cli.python_path import HINT, may_miss_modules
 from gpumem_operator.cli.use_lines import use_lines
-from gpumem_operator.cli.waiting import waiting_lines
+from gpumem_operator.cli.waiting import FOREIGN_GATE, WITHOUT_GATE, waiting_lines, waiting_step
 from gpumem_operator.ledger.charge import (
     UNKNOWN_RATES,
     charge_pod,
     has_finished,
     is_charged,
-    rates_of,
 )
 
 Row = Mapping[str, Any]
@@ -97,26 +97,40 @@ def _decider(pod: Row, known: Known) -> Decider | None:
 
 
 def _unasked(pod: Row, known: Known) -> Iterator[str]:
-    if not known.others:
+    if is_gated(pod):
+        yield "  It asks for no GPU, so nobody is charged for it."
+        yield f"  {FOREIGN_GATE}"
+    elif not known.others:
         yield "  It asks for no GPU, so nothing here concerns it."
-        return
-    yield "  It asks for no GPU and holds memory of one: nothing limits it, nobody is charged."
-    yield from others.lines(pod, known.others)
-    yield f"  next step: {others.STEP}"
+    if known.others:
+        yield (
+            "  It asks for no GPU and holds memory of one: nothing limits it, nobody is charged."
+        )
+        yield from others.lines(pod, known.others)
+    yield from (f"  next step: {step}" for step in steps_for(pod, known))
 
 
 def steps_for(pod: Row, known: Known) -> list[str]:
     """What a person can do about the pod."""
     pod = as_believed(pod)
     if not is_gpu_pod(pod, known.values.memory_resource):
-        return [others.STEP] if known.others else []
+        return [
+            *([WITHOUT_GATE] if is_gated(pod) else []),
+            *([others.STEP] if known.others else []),
+        ]
     return next_steps(
         pod,
         outdated=_is_outdated(pod, known),
         usage=known.usage,
         events=known.events,
         decider=_decider(pod, known),
+        at_gate=waiting_step(pod, _tenants(known), known.tenant_statuses, known.events),
     )
+
+
+def _tenants(known: Known) -> tuple[TenantRecord, ...] | None:
+    """Those of the pod's namespace; None where they may not be read."""
+    return None if known.tenants is None else tenants_of(known.namespace, known.tenants)
 
 
 def _policy(pod: Row, known: Known) -> Iterator[str]:
@@ -127,7 +141,7 @@ def _policy(pod: Row, known: Known) -> Iterator[str]:
         yield f"  not handled: {_why_not_handled(labels, chosen, known)}"
         return
     if carried is None:
-        yield "  policy: none; admission handled it for its tenant"
+        yield f"  policy: {_without_policy(pod, known)}"
         return
     if carried not in {policy.name for policy in known.policies}:
         yield f"  policy: {carried}, which is gone; its plan stays until the pod is created again"
@@ -143,6 +157,21 @@ def _policy(pod: Row, known: Known) -> Iterator[str]:
         yield f"  at admission: {summary}"
     if _is_outdated(pod, known):
         yield "  outdated: the policy changed since the pod was created"
+
+
+def _without_policy(pod: Row, known: Known) -> str:
+    """Who decides about a pod that admission handled for its tenant alone."""
+    if known.tenants is None:
+        return "none of its namespace; whether a tenant's defaultPolicy decides may not be read"
+    decider = _decider(pod, known)
+    if decider is None:
+        return "none; admission handled it for a tenant that its namespace is in no longer"
+    if decider.policy_name is not None:
+        return f"none, as it was when the pod was created; {decider.policy_name} would win today"
+    if decider.spec is None:
+        return f"none, and {decider.title} has no defaultPolicy: it is charged, and no more is done"
+    observed = "; in mode Observe, so nothing is limited" if decider.spec.mode == "Observe" else ""
+    return f"{decider.title}, since no policy of its namespace selects it{observed}"
 
 
 def _managers(pod: Row, known: Known) -> Iterator[str]:
@@ -230,41 +259,12 @@ def _charge(pod: Row, known: Known) -> Iterator[str]:
         yield f"  charged: nothing, {'it has ended' if has_finished(pod) else 'it waits'}"
         return
     for tenant in tenants_of(known.namespace, known.tenants):
-        if tenant.spec is None:
-            continue
-        rates = rates_of(tenant.spec.quota, known.values)
-        amount = charge_pod(pod, known.values, rates=rates).charge_bytes
-        shown = "an unknown amount" if amount is None else show_bytes(amount)
-        yield f"  charged: {shown} to tenant {tenant.name}"
+        if tenant.spec is not None:
+            status = known.tenant_statuses.get(tenant.name) or {}
+            words = charged_to(pod, tenant.name, tenant.spec.quota, known.values, status)
+            yield f"  charged: {words}"
 
 
 def _events(known: Known) -> Iterator[str]:
     for event in known.events:
         yield f"  {event_line(event, known.now)}"
-
-
-def event_line(event: Row, now: datetime | None) -> str:
-    """An Event with its age: many are told long after they ended."""
-    age = ago(time_of(event), now)
-    return f"event{age and f', {age}'}: {event.get('reason')}: {event.get('message')}"
-
-
-def time_of(event: Row) -> str:
-    """When it was last seen, as the API server has it; empty where nothing says so."""
-    series = event.get("series") or {}
-    found = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return str(found or (event.get("metadata") or {}).get("creationTimestamp") or "")
-
-
-def refusals(events: Iterable[Row]) -> list[str]:
-    """Messages of admission about pods that a controller wanted to create.
-
-    A refused pod is never stored; its controller posts what it was told, and a person who created
-    a pod by hand was told at once, and nobody else.
-    """
-    found: dict[str, None] = {}
-    for event in events:
-        message = str(event.get("message") or "")
-        if event.get("reason") == "FailedCreate" and names.GROUP in message:
-            found.setdefault(message)
-    return list(found)

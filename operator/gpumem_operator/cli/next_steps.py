@@ -43,11 +43,12 @@ def next_steps(
     usage: Row | None,
     events: tuple[Row, ...],
     decider: Decider | None,
+    at_gate: str,
 ) -> list[str]:
     """At most MOST sentences without their full stop; none where nothing is to be done.
 
     `usage` is the leader's row of it, `decider` who decides about it today; one that decides and
-    did not handle it never saw it.
+    did not handle it never saw it. `at_gate` is what helps while it waits at our gate.
     """
     if has_finished(pod):
         return []
@@ -55,17 +56,17 @@ def next_steps(
         return [_GOING]
     found = [
         *([AGAIN] if decider is not None and not is_handled(pod) else []),
-        *_while_it_waits(pod, events),
+        *_while_it_waits(pod, events, at_gate),
         *_of_use(usage or {}, _of_this_pod(pod, decider)),
         *(["create the pod again to give it the policy's new plan"] if outdated else []),
     ]
     return list(dict.fromkeys(found))[:MOST]
 
 
-def _while_it_waits(pod: Row, events: tuple[Row, ...]) -> Iterator[str]:
+def _while_it_waits(pod: Row, events: tuple[Row, ...], at_gate: str) -> Iterator[str]:
     spec = pod.get("spec") or {}
     if is_gated(pod):
-        yield "wait for room in the quota: kubectl gpumem tenants shows who takes it"
+        yield at_gate
     elif not spec.get("nodeName") and any(e.get("reason") == "FailedScheduling" for e in events):
         yield "ask for less, or add a node that has what the scheduler's event says is missing"
 
@@ -102,6 +103,12 @@ def _of_this_pod(pod: Row, decider: Decider | None) -> dict[str, str]:
     if not _has_sidecar(pod):
         found |= dict.fromkeys((SILENT, SAMPLER_STUCK), _AGENT)
     spec = decider.spec if decider is not None else None
+    if decider is not None:
+        found[NO_LIMIT] = "declare what it needs (nvidia.com/memory), or " + (
+            f"give {decider.title} limits.default"
+            if spec is not None
+            else "make a policy with limits.default that selects it"
+        )
     if spec is not None and spec.mode == "Observe" and spec.limits.default_bytes is not None:
         default = show_bytes(spec.limits.default_bytes)
         found[NO_LIMIT] = (

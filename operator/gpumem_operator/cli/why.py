@@ -18,7 +18,8 @@ from gpumem_operator.api.records import (
 )
 from gpumem_operator.api.selector import LabelSelector
 from gpumem_operator.cli import tenants
-from gpumem_operator.cli.explain import Known, event_line, refusals
+from gpumem_operator.cli.event_lines import event_line, is_refusal, refusals, time_of
+from gpumem_operator.cli.explain import Known
 from gpumem_operator.cli.leader import Release
 from gpumem_operator.cli.leader_usage import Usage, usage_in
 from gpumem_operator.cli.overuse_lines import recent_actions
@@ -117,13 +118,15 @@ async def tell(
         nodes = await _nodes(api, pod)
         rows.append(pod_document(pod, about, about_nodes=nodes, unasked=usage.unknown))
     lines = _head(title, target, rows, len(pods))
-    lines += [f"refused: {message}" for message in refused]
+    lines += [one.line(now) for one in refused]
     lines += [line for row in rows for line in row["lines"]]
     if not pods:
-        lines += [f"  {event_line(one, now)}" for one in events]
+        # What was refused is told above, once.
+        others = sorted((one for one in events if not is_refusal(one)), key=time_of)
+        lines += [f"  {event_line(one, now)}" for one in others]
     if len(pods) > _MOST_PODS:
         notes.append(f"{len(pods) - _MOST_PODS} more pods are not shown")
-    document = {"pods": rows, "refused": refused}
+    document = {"pods": rows, "refused": [one.message for one in refused]}
     return Story(lines, document if pods else document | {"events": event_rows(events)}, notes)
 
 
@@ -246,10 +249,10 @@ async def _events(
 
 
 def _ours(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Events about GPU memory: ours, and the scheduler's."""
+    """Events about GPU memory, the oldest first: ours, and the scheduler's."""
     return [
         event
-        for event in events
+        for event in sorted(events, key=time_of)
         if names.GROUP in str(event.get("message"))
         or (event.get("source") or {}).get("component", "").startswith("gpumem")
         or event.get("reason") in ("FailedScheduling", "Evicted")

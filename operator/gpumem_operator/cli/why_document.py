@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpumem_operator.cli.declared_limits import as_believed, limits_of
-from gpumem_operator.cli.explain import Known, explain_pod, steps_for, time_of
+from gpumem_operator.cli.event_lines import time_of
+from gpumem_operator.cli.explain import Known, explain_pod, steps_for
 from gpumem_operator.cli.stored_pods import stored_pod
 from gpumem_operator.reports.reasons import NO_REPORT
 

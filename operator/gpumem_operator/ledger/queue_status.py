@@ -55,12 +55,14 @@ def queue_status(account: Account, turn: Turn, *, epoch: int, generation: int) -
 
 
 def _row(place: Place, tenant: str) -> dict[str, Any]:
-    return {
+    obstacle = place.waiting.obstacle
+    row = {
         "namespace": place.pod.namespace,
         "name": place.pod.name,
         "bytes": (place.pod.needs or {})[tenant],
-        "reason": place.waiting.obstacle.reason.value,
+        "reason": obstacle.reason.value,
     }
+    return row | {"heldFor": obstacle.holder} if obstacle.holder else row
 
 
 def explain_place(place: Place, tenant: str, holders: Sequence[ChargedPod]) -> str:
@@ -71,7 +73,7 @@ def explain_place(place: Place, tenant: str, holders: Sequence[ChargedPod]) -> s
         f" {_cause(place, obstacle)}",
         *_holders(obstacle, holders),
         *_rollout(place.pod),
-        f"Next step: {_NEXT_STEP[obstacle.reason]}",
+        f"Next step: {NEXT_STEP[obstacle.reason]}",
     ]
     return ". ".join(sentences)
 
@@ -111,7 +113,7 @@ def _rollout(pod: WaitingPod) -> Iterator[str]:
         )
 
 
-_NEXT_STEP: Final[Mapping[Reason, str]] = {
+NEXT_STEP: Final[Mapping[Reason, str]] = {
     Reason.NO_ROOM: "wait, end a pod that holds room, or have the quota raised",
     Reason.HELD: "wait, or give the pod a higher PriorityClass",
     Reason.INCOMPLETE: "let its controller create the others (gpumemory.dev/group-size)",

@@ -116,7 +116,8 @@ REASONS: Final = {
     ),
     NO_LIMIT: Reason(
         "nothing was declared, so there is no limit to hold",
-        "declare what it needs (nvidia.com/memory), or give its policy limits.default",
+        "declare what it needs (nvidia.com/memory), or give its policy, or its tenant's"
+        " defaultPolicy, limits.default",
     ),
     OVER_LIMIT: Reason(
         "it holds, or its caps let it hold, more than its limit, so nothing holds it",

@@ -37,6 +37,14 @@ def test_room_that_is_held_names_for_whom() -> None:
     assert "PriorityClass" in text
 
 
+def test_the_status_names_for_whom_room_is_held_and_for_no_other_reason() -> None:
+    tenant = account(limit=100 * GIB, charged=90 * GIB, hold_after=5)
+    turn = decide([tenant], [waiting("old", 40 * GIB, age=9), waiting("young", GIB)], now=LATER)
+    old, young = queue_status(tenant, turn, epoch=1, generation=1)["queue"]
+    assert (young["reason"], young["heldFor"]) == ("HeldForAnother", "team/old")
+    assert "heldFor" not in old
+
+
 def test_what_can_never_fit_is_told_so() -> None:
     text = sentence(waiting("huge", 101 * GIB))
     assert "it asks for 101Gi, which is more than the whole quota of 100Gi" in text
