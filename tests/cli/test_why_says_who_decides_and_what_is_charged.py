@@ -29,7 +29,7 @@ def told(*records: PolicyRecord | TenantRecord) -> str:
 
 def unlimited(*records: PolicyRecord | TenantRecord) -> list[str]:
     """Next steps where a container has no limit."""
-    one = {"name": "train", "unknown": None, "perGpu": [], "usedBytes": GIB}
+    one: dict[str, Any] = {"name": "train", "unknown": None, "perGpu": [], "usedBytes": GIB}
     one |= {"enforcedBy": "None", "enforcedReason": NO_LIMIT}
     usage = {"uid": "u", "usedBytes": GIB, "unknown": None, "containers": [one]}
     about = known(*records, usage=usage)
