@@ -10,7 +10,8 @@ called the second after an import, it would make the first raise ValueError in p
 nothing but RuntimeError there. In the options both go together: the allocator grows, to the limit.
 An allocation that fails becomes a ResourceExhaustedError, which is where cap hits are counted.
 Sources: tensorflow/python/eager/context.py, tensorflow/python/client/session.py and
-tensorflow/python/framework/errors_impl.py of 2.21, runs of 2.21 without a GPU. Not run on a GPU.
+tensorflow/python/framework/errors_impl.py of 2.21, runs of 2.21 without a GPU and on an H200 (cap
+hits without one only).
 """
 
 from __future__ import annotations
