@@ -31,6 +31,7 @@ class Card:
     uuid: str
     name: str
     mib: int
+    free_bytes: int
     node: str
     """Path of its device node."""
 
@@ -70,10 +71,12 @@ def find() -> Hardware:
 
 
 def _card(handle: Any) -> Card:
+    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     return Card(
         _text(pynvml.nvmlDeviceGetUUID(handle)),
         _text(pynvml.nvmlDeviceGetName(handle)),
-        pynvml.nvmlDeviceGetMemoryInfo(handle).total // MIB,
+        memory.total // MIB,
+        memory.free,
         f"/dev/nvidia{pynvml.nvmlDeviceGetMinorNumber(handle)}",
     )
 

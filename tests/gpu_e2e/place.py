@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster import Cluster
 from devcluster.demo_places import install_in_pods
+from devcluster.failure import ClusterError
 from devcluster.installation import NAMESPACE
 from devcluster.node import Node
 from devcluster.node.cdi import Edits, specification
@@ -18,7 +19,9 @@ from devcluster.node.images import product_archives
 from devcluster.node.offer import Offer
 from devcluster.progress import say
 from devcluster.simulated_driver import Driver, environment, numbered_device
-from gpu_e2e import hardware, workload
+from gpu_e2e import workload
+from gpu_e2e.operator_pods import containers, restarted
+from gpu_e2e.requirements import Machine
 from gpu_e2e.row import Row, told
 from gpu_e2e.watch import Watch
 from gpu_e2e.workload import Workload
@@ -53,12 +56,13 @@ class Place:
 
 
 @contextmanager
-def real_place(python: str, logs: Path | None = None) -> Iterator[Place]:
-    """A node with the card of this machine, for workloads of this Python.
+def real_place(machine: Machine, logs: Path | None = None) -> Iterator[Place]:
+    """A node with the first card of this machine.
 
     `logs` is a folder for those of all components."""
-    found = hardware.find()
+    found, programs = machine.hardware, machine.workload
     card = found.cards[0]
+    say("starting the control plane and the node")
     with Cluster.start() as cluster, Node.start(cluster) as node, keeping(logs, cluster):
         say(f"the node is Ready ({node.services})")
         node.write_cdi(found.cdi())
@@ -68,16 +72,15 @@ def real_place(python: str, logs: Path | None = None) -> Iterator[Place]:
         driver = {"driver.from": "HostPath", "driver.libraryPath": library}
         install(node, {**AGENT, **driver, "cgroupFolder": unified()})
         with Watch(node, {}) as watch:
-            machine = workload.of_this_machine(python)
             facts = [
                 told("card", f"{card.name}, {card.mib} MiB, driver {found.version}"),
                 told("containers get the card by", f"CDI, {len(found.libraries)} libraries"),
                 told("sidecar gets the card by", "nothing: it asks for none"),
                 told("agent gets NVML by", f"the file {library} of the node, and is privileged"),
                 told("addresses of Services", node.services),
-                told("frameworks", ", ".join(machine.frameworks) or "none"),
+                told("frameworks", ", ".join(programs.frameworks)),
             ]
-            yield Place(node, machine, watch, GPU, facts, simulated=False)
+            yield Place(node, programs, watch, GPU, facts, simulated=False)
 
 
 @contextmanager
@@ -85,6 +88,7 @@ def simulated_place(logs: Path | None = None) -> Iterator[Place]:
     """The same with a simulated card."""
     card = numbered_device(0)
     driver = Driver((card,))
+    say("starting the control plane and the node, with a simulated card")
     with (
         Cluster.start() as cluster,
         Node.start(cluster, driver=driver, driver_everywhere=False) as node,
@@ -110,7 +114,8 @@ def on_simulated_node(node: Node, resource: str) -> Iterator[Place]:
 def keeping(folder: Path | None, cluster: Cluster) -> Iterator[None]:
     """In the end, the logs of all components and of the operator's pods are there.
 
-    While the node still is: without its kubelet, a question for a pod's log is never answered."""
+    Of containers that were started again, those of the run before as well. It asks while the node
+    still is there: without its kubelet, a question for a pod's log is never answered."""
     try:
         yield
     finally:
@@ -122,13 +127,23 @@ def keeping(folder: Path | None, cluster: Cluster) -> Iterator[None]:
                 for role, label in labels.items()
             }
             for name, what in {**LOOKS, **logs}.items():
-                shown = cluster.kubectl(*what, check=False)
-                (folder / name).write_text(shown.stdout + shown.stderr)
+                _write(folder / name, cluster, *what)
+            with suppress(ClusterError):
+                for one in restarted(containers(cluster)):
+                    earlier = ("logs", one.pod, "-c", one.name, "-n", NAMESPACE, "--previous")
+                    _write(folder / f"previous-{one.pod}-{one.name}.log", cluster, *earlier)
+
+
+def _write(file: Path, cluster: Cluster, *command: str) -> None:
+    shown = cluster.kubectl(*command, check=False)
+    file.write_text(shown.stdout + shown.stderr)
 
 
 def install(node: Node, agent: dict[str, object]) -> None:
+    say("bringing the operator's images onto the node")
     for archive in product_archives():
         node.import_image(archive)
+    say("installing the chart; helm waits until its pods are ready")
     install_in_pods(node.cluster, *(f"--set=agent.{name}={value}" for name, value in agent.items()))
 
 

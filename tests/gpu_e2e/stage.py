@@ -9,36 +9,22 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from subprocess import CompletedProcess
+from typing import Any
 
+from devcluster.failure import ClusterError
 from endtoend.team import Team
 from gpu_e2e.place import Place
+from gpu_e2e.refusals import NotSeenError, answered, until
 from gpu_e2e.watch import Picture
 from gpumem_operator.cli import leader
 from gpumem_operator.cli.cluster import Access, cluster
 
 GIB = 2**30
 MIB = 2**20
-PATIENCE_SECONDS = 60.0
-PAUSE_SECONDS = 0.1
 ASK_SECONDS = 0.3
 """The leader answers four questions in a second."""
-T = TypeVar("T")
 _numbers = itertools.count(1)
-
-
-class NotSeenError(Exception):
-    """Something that a scenario waited for did not happen."""
-
-
-def until(look: Callable[[], T | None], what: str, *, seconds: float = PATIENCE_SECONDS) -> T:
-    """The first answer that is neither None nor false. Raises NotSeenError."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        if time.monotonic() > deadline:
-            raise NotSeenError(f"{what}: not within {seconds:.0f} s")
-        time.sleep(PAUSE_SECONDS)
-    return found
 
 
 @dataclass
@@ -67,21 +53,20 @@ class Stage:
             },
         }
         kubectl = self.place.node.cluster.kubectl
-        kubectl("create", "-f", "-", input=json.dumps(raw))
+        answered(lambda: _create(kubectl, raw))
         self._ends.callback(kubectl, "delete", "gmt", label, "--wait=false", check=False)
         return label
 
     def team(self, name: str, *, labels: Mapping[str, str] | None = None, **spec: Any) -> Actor:
         """A namespace with a policy; without a spec there is none."""
         kubectl = self.place.node.cluster.kubectl
-        started = Team(self.place.node.cluster, f"e2e-{name}-{next(_numbers)}")
+        started = answered(lambda: Team(self.place.node.cluster, f"e2e-{name}-{next(_numbers)}"))
         self._ends.callback(started.end)
         pairs = [f"{key}={value}" for key, value in (labels or {}).items()]
         if pairs:
-            kubectl("label", "namespace", started.name, *pairs)
-        if spec and "created" not in (answer := started.policy("policy", **spec)):
-            raise NotSeenError(answer)
+            answered(lambda: kubectl("label", "namespace", started.name, "--overwrite", *pairs))
         if spec:
+            answered(lambda: _created(started.policy("policy", **spec)))
             get = ("get", "gmp", "policy", "-o", "yaml")
             until(lambda: "observedGeneration" in started.kubectl(*get), "the policy is read")
         return Actor(self.place, started)
@@ -104,11 +89,16 @@ class Actor:
 
     def run(self, name: str, program: str) -> str:
         """Create a pod; its uid."""
-        raw = self.spec(name, program)
-        if "created" not in (answer := self.team.create(raw)):
-            raise NotSeenError(answer)
-        uid: str = self.pod(name)["metadata"]["uid"]
+        return self.create(self.spec(name, program))
+
+    def create(self, pod: dict[str, Any]) -> str:
+        """The uid of the pod that is stored now."""
+        self.store(pod)
+        uid: str = answered(lambda: self.pod(pod["metadata"]["name"]))["metadata"]["uid"]
         return uid
+
+    def store(self, raw: dict[str, Any]) -> None:
+        answered(lambda: _created(self.team.create(raw)))
 
     def pod(self, name: str) -> dict[str, Any]:
         return self.team.get("pod", name)
@@ -118,7 +108,7 @@ class Actor:
             "get", "pod", name, "-n", self.name, "--ignore-not-found", "-o", "name"
         ).stdout
 
-    def says(self, name: str, *, seconds: float = PATIENCE_SECONDS) -> Any:
+    def says(self, name: str) -> Any:
         """The first JSON that a pod prints; NotSeenError with what it prints instead."""
 
         def look() -> Any:
@@ -128,7 +118,7 @@ class Actor:
             return values and values[0]
 
         try:
-            return until(look, f"{self.name}/{name} prints something", seconds=seconds)
+            return until(look, f"{self.name}/{name} prints something")
         except NotSeenError as error:
             raise NotSeenError(f"{error}\n{self.why(name)}") from None
 
@@ -149,7 +139,7 @@ class Actor:
 
     def execute(self, name: str, *command: str, container: str = "main") -> str:
         where = ["exec", name, "-n", self.name, "-c", container, "--"]
-        return self.team.cluster.kubectl(*where, *command).stdout
+        return answered(lambda: self.team.cluster.kubectl(*where, *command)).stdout
 
     def events(self, name: str) -> set[str]:
         """Reasons of the pod's events."""
@@ -181,17 +171,31 @@ class Actor:
         return self.place.watch.look()
 
 
+def _create(kubectl: Callable[..., CompletedProcess[str]], raw: dict[str, Any]) -> None:
+    done = kubectl("create", "-f", "-", input=json.dumps(raw), check=False)
+    _created(done.stdout + done.stderr)
+
+
+def _created(answer: str) -> None:
+    """Raises ClusterError unless kubectl says that the object is there.
+
+    It is there already where an earlier request was carried out, and its answer was lost."""
+    if "created" not in answer and "(AlreadyExists)" not in answer:
+        raise ClusterError(answer)
+
+
 async def _ask(place: Place, namespace: str) -> Any:
     async with cluster(Access(kubeconfig=place.node.cluster.kubeconfig)) as api:
         return await leader.ask(api, leader.Release(), namespace=namespace)
 
 
 def tenants_usage(place: Place, tenant: str) -> dict[str, Any]:
-    """What the leader says of a tenant."""
+    """What the leader says of a tenant; empty while it does not know it."""
 
     async def ask() -> Any:
         async with cluster(Access(kubeconfig=place.node.cluster.kubeconfig)) as api:
             return await leader.ask_tenants(api, leader.Release(), tenant=tenant)
 
-    found: dict[str, Any] = asyncio.run(ask())["tenants"][0]
-    return found
+    time.sleep(ASK_SECONDS)
+    tenants: list[dict[str, Any]] = asyncio.run(ask())["tenants"]
+    return tenants[0] if tenants else {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpu_e2e.place import INTERVAL_SECONDS
+from gpu_e2e.refusals import answered, settled, until
 from gpu_e2e.row import Row, same, told, within
-from gpu_e2e.stage import GIB, MIB, Actor, Stage, tenants_usage, until
+from gpu_e2e.stage import GIB, MIB, Actor, Stage, tenants_usage
 from node.workload import agents_sample
 
 LIMIT = 8 * GIB
@@ -38,7 +39,7 @@ def limits(stage: Stage) -> Iterator[Row]:
         actor = (other, one)[number == 0]
         pods.append((name, actor, actor.run(name, FILL.format(framework=name))))
     for name, actor, _ in pods:
-        actor.says(name, seconds=120)
+        actor.says(name)
     time.sleep(3)
     for name, actor, uid in pods:
         yield from _held(name, actor, uid)
@@ -55,13 +56,16 @@ def _held(name: str, actor: Actor, uid: str) -> Iterator[Row]:
     yield Row(f"{name}: NVML peak", "never over", seen, 0 < held.peak <= LIMIT)
     share = 100 * held.peak / LIMIT
     yield Row(f"{name}: usable", ">= 90 %", f"{share:.1f} %", share >= 90)
-    until(lambda: actor.enforcer(name) == "Framework", f"{name} is held by Framework")
-    yield same(f"{name}: limit held by", "Framework", actor.enforcer(name))
+    yield same(f"{name}: limit held by", "Framework", _settled_enforcer(actor, name, "Framework"))
+
+
+def _settled_enforcer(actor: Actor, name: str, wanted: str) -> str:
+    return settled(lambda: actor.enforcer(name), lambda seen: seen == wanted)
 
 
 def _reports(stage: Stage, pods: Pods) -> Iterator[Row]:
     """What the agent measures now, beside what the driver says now."""
-    sample = agents_sample(stage.place.node)
+    sample = answered(lambda: agents_sample(stage.place.node))
     picture = stage.place.watch.look()
     for name, actor, uid in pods:
         by_driver = {pid: one.now for pid, one in picture.processes_of(uid).items()}
@@ -71,17 +75,23 @@ def _reports(stage: Stage, pods: Pods) -> Iterator[Row]:
             abs((amounts[pid] or 0) - by_driver[pid]) <= MIB for pid in by_driver
         )
         seen = f"{_mib(amounts)}, driver: {_mib(by_driver)}"
-        yield Row(f"{name}: agent reports", "each process, within 1 MiB", seen, near)
-        owners = {one["container"] for one in by_agent}
-        yield same(f"{name}: in container", {"main"}, owners)
-        usage = actor.usage(name)
+        what = f"{name}: what the agent says that each process holds"
+        yield Row(what, "as the driver, within 1 MiB", seen, near)
+        owners = ", ".join(sorted({one["container"] for one in by_agent}))
+        yield same(f"{name}: container that the agent finds them in", "main", owners)
         total = sum(by_driver.values())
-        yield Row(
-            f"{name}: the operator says of {actor.name}/{name}",
-            f"{total // MIB} MiB",
-            f"{(usage.get('usedBytes') or 0) // MIB} MiB",
-            abs((usage.get("usedBytes") or 0) - total) <= MIB,
-        )
+        what = f"{name}: what the operator says that the pod holds"
+        yield _amount(what, total, lambda: actor.usage(name), of=1)  # noqa: B023
+
+
+def _amount(what: str, wanted: int, look: Callable[[], dict[str, Any]], *, of: int) -> Row:
+    """What the operator says that is used, within 1 MiB for each of so many pods."""
+
+    def near(used: int) -> bool:
+        return abs(used - wanted) <= MIB * of
+
+    used = settled(lambda: int(look().get("usedBytes") or 0), near)
+    return Row(what, f"{wanted // MIB} MiB", f"{used // MIB} MiB", near(used))
 
 
 def _of_tenants(stage: Stage, tenants: dict[str, list[Actor]], pods: Pods) -> Iterator[Row]:
@@ -89,10 +99,8 @@ def _of_tenants(stage: Stage, tenants: dict[str, list[Actor]], pods: Pods) -> It
     for tenant, actors in tenants.items():
         own = [uid for _, actor, uid in pods if actor in actors]
         total = sum(picture.of_pod(uid).now for uid in own)
-        used = tenants_usage(stage.place, tenant).get("usedBytes") or 0
-        seen = f"{used // MIB} MiB"
-        what = f"tenant {tenant.partition('-')[0]}: used"
-        yield Row(what, f"{total // MIB} MiB", seen, abs(used - total) <= MIB * len(own))
+        what = f"tenant {tenant.partition('-')[0]}: what the operator says that its pods hold"
+        yield _amount(what, total, lambda: tenants_usage(stage.place, tenant), of=len(own))  # noqa: B023
 
 
 def _sidecar(name: str, actor: Actor) -> Iterator[Row]:
@@ -102,7 +110,8 @@ def _sidecar(name: str, actor: Actor) -> Iterator[Row]:
     yield told(f"{name}: what its sidecar sees of NVML", sample["unknown"] or "everything")
     seen = [one.get("bytes") for one in sample["processes"]]
     claims = [one["shim"]["frameworks"][0]["name"] for one in sample["processes"] if one["shim"]]
-    yield told(f"{name}: its sidecar reports", f"{seen}, shims of {claims}")
+    held = ", ".join(f"{amount} bytes" for amount in seen)
+    yield told(f"{name}: its sidecar reports", f"{held}, shims of {', '.join(claims)}")
 
 
 def _escape(name: str, actor: Actor, uid: str) -> Iterator[Row]:
@@ -116,17 +125,17 @@ def _escape(name: str, actor: Actor, uid: str) -> Iterator[Row]:
     try:
         new = until(lambda: set(actor.look().processes_of(uid)) - before, "the escape is listed")
         since = min(actor.look().processes[pid].first for pid in new)
-        until(lambda: actor.enforcer(name).startswith("None"), "the escape is reported")
+        told_of = settled(lambda: actor.enforcer(name), lambda seen: seen.startswith("None"))
         seconds = time.time() - since
-        told_of = actor.enforcer(name)
-        what = "a process beside it, started without the container's variables: limit held by"
+        what = f"{name}, when a process has gone round its cap: limit held by"
         yield Row(what, "None", told_of, told_of.startswith("None: "))
+        what = f"{name}: a process that goes round its cap is told of after"
         limit = INTERVAL_SECONDS + 1.0
-        yield within("  told after", limit, seconds, of="the agent's interval, and 1 s to tell")
+        yield within(what, limit, seconds, of="the agent's interval, and 1 s to tell")
     finally:
         _end(process)
-    until(lambda: actor.enforcer(name) == "Framework", "the pod is held again")
-    yield same("  when it has ended: limit held by", "Framework", actor.enforcer(name))
+    what = f"{name}, when the process that went round its cap has ended: limit held by"
+    yield same(what, "Framework", _settled_enforcer(actor, name, "Framework"))
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from gpu_e2e.place import Place
+from gpu_e2e.refusals import NotSeenError, answered, until
 from gpu_e2e.row import Row, same, told
-from gpu_e2e.stage import GIB, MIB, NotSeenError, Stage, until
+from gpu_e2e.stage import GIB, MIB, Stage
 
 LIMIT = 8 * GIB
 CONTROL = "nvidia-cuda-mps-control"
@@ -37,19 +38,17 @@ def _client(stage: Stage, pipes: Path | None) -> Iterator[Row]:
     raw = team.spec("client", CLIENT)
     if pipes is not None:
         _lead_to(raw, pipes)
-    if "created" not in (answer := team.team.create(raw)):
-        raise NotSeenError(answer)
-    uid = team.pod("client")["metadata"]["uid"]
+    uid = team.create(raw)
     team.says("client")
     try:
         until(lambda: team.enforcer("client") == "MPS", "MPS is named")
     except NotSeenError as error:
         raise NotSeenError(f"{error}, but {team.enforcer('client')}; {_told_by(pipes)}") from None
-    yield same("a client of MPS: limit held by", "MPS", team.enforcer("client"))
+    yield same("a client of MPS: limit held by", "MPS", answered(lambda: team.enforcer("client")))
     held = team.look().of_pod(uid)
     seen = f"{held.peak / MIB:.0f} of {LIMIT // MIB} MiB"
-    yield Row("  NVML peak", "never over", seen, 0 < held.peak <= LIMIT)
-    yield told("  usable", f"{100 * held.peak / LIMIT:.1f} %")
+    yield Row("a client of MPS: NVML peak", "never over", seen, 0 < held.peak <= LIMIT)
+    yield told("a client of MPS: usable", f"{100 * held.peak / LIMIT:.1f} %")
 
 
 def _lead_to(raw: dict[str, Any], pipes: Path) -> None:

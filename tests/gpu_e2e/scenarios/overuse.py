@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpu_e2e.place import INTERVAL_SECONDS
+from gpu_e2e.refusals import answered, settled, until
 from gpu_e2e.row import Row, same, told, within
-from gpu_e2e.stage import GIB, MIB, Actor, Stage, until
+from gpu_e2e.stage import GIB, MIB, Actor, Stage
 
 GRACE_SECONDS = 5
 NEAR_SECONDS = 25
@@ -61,12 +62,12 @@ def overuse(stage: Stage) -> Iterator[Row]:
     offender = evicts.run("offender", NEAR)
     hoarder = evicts.run("hoarder", CACHES)
     for name in ("neighbour", "offender", "hoarder"):
-        evicts.says(name, seconds=120)
+        evicts.says(name)
     yield from _warned(evicts)
     yield from _given_back(evicts, hoarder)
     yield from _evicted(stage, evicts, offender)
     killed = kills.run("offender", OVER)
-    kills.says("offender", seconds=120)
+    kills.says("offender")
     yield from _killed(kills, killed)
     yield from _unchanged(evicts, neighbour)
 
@@ -87,19 +88,29 @@ def _given_back(actor: Actor, uid: str) -> Iterator[Row]:
 
 
 def _evicted(stage: Stage, actor: Actor, uid: str) -> Iterator[Row]:
-    after = until(lambda: _freed(actor, uid), "the eviction", seconds=90)
-    until(lambda: ("Evict", "Done") in actor.actions("offender"), "the eviction is told")
-    yield same(
-        "a program without a framework: what was done",
-        [("Reclaim", "Unsupported"), ("Evict", "Done")],
-        actor.actions("offender"),
-    )
+    after = until(lambda: _freed(actor, uid), "the eviction")
+    wanted = "Reclaim: Unsupported, Evict: Done"
+    what = "a program without a framework over its limit: what was done"
+    yield same(what, wanted, _done(actor, wanted))
     limit = INTERVAL_SECONDS + 1.0 + BEGUN_SECONDS + ANSWERED_SECONDS + 1.0 + FREED_SECONDS
     of = "interval, 1 s, the begun second, 1 s for Reclaim's answer, the pod's 1 s, 1 s to be free"
-    yield within("  its memory is free after the grace period", limit, after, of=of)
+    what = "Evict: the offender's memory is free after the grace period"
+    yield within(what, limit, after, of=of)
     until(lambda: actor.gone("offender"), "the pod is gone")
-    yield same("  NVML lists of it", {}, stage.place.watch.look().processes_of(uid))
-    yield same("  the other one of the policy stays", False, actor.gone("hoarder"))
+    left = stage.place.watch.look().processes_of(uid)
+    listed = ", ".join(f"{pid}: {one.now // MIB} MiB" for pid, one in left.items())
+    yield same("Evict: the offender's processes that NVML still lists", "none", listed or "none")
+    kept = "gone" if answered(lambda: actor.gone("hoarder")) else "is there"
+    yield same("Evict: the pod of the same policy that had given back", "is there", kept)
+
+
+def _done(actor: Actor, wanted: str) -> str:
+    """What was done about the offender, once it is what is wanted."""
+
+    def look() -> str:
+        return ", ".join(": ".join(one) for one in actor.actions("offender"))
+
+    return settled(look, lambda seen: seen == wanted)
 
 
 def _freed(actor: Actor, uid: str) -> float | None:
@@ -109,20 +120,20 @@ def _freed(actor: Actor, uid: str) -> float | None:
 
 
 def _killed(actor: Actor, uid: str) -> Iterator[Row]:
-    after = until(lambda: _freed(actor, uid), "the kill", seconds=90)
+    after = until(lambda: _freed(actor, uid), "the kill")
     limit = INTERVAL_SECONDS + 1.0 + BEGUN_SECONDS
     of = "the interval, 1 s and the begun second"
-    yield within("Kill: free after the grace period", limit, after, of=of)
-    until(lambda: actor.actions("offender"), "the kill is told")
-    yield same("  what was done", [("Kill", "Done")], actor.actions("offender"))
+    what = "Kill: the offender's memory is free after the grace period"
+    yield within(what, limit, after, of=of)
+    yield same("Kill: what was done", "Kill: Done", _done(actor, "Kill: Done"))
     code = until(lambda: _exit_code(actor), "the kubelet tells of the end")
-    yield same("  exit code of its program", 137, code)
+    yield same("Kill: exit code of the offender's program", 137, code)
 
 
 def _exit_code(actor: Actor) -> int | None:
-    state = actor.pod("offender")["status"]["containerStatuses"][0]["state"]
-    code: int | None = state.get("terminated", {}).get("exitCode")
-    return code
+    told_of = actor.pod("offender")["status"].get("containerStatuses", [])
+    ends = [one["state"].get("terminated", {}).get("exitCode") for one in told_of]
+    return next((code for code in ends if code is not None), None)
 
 
 def _unchanged(actor: Actor, uid: str) -> Iterator[Row]:
@@ -132,7 +143,8 @@ def _unchanged(actor: Actor, uid: str) -> Iterator[Row]:
     last = until(lambda: _results(actor), "the neighbour ends")
     results = last["results"]
     seen = f"{len(results)} result in {last['rounds']} rounds, {held.now // MIB} MiB held"
-    yield Row("a neighbour meanwhile", "one result", seen, len(results) == 1)
+    what = "a neighbour that computes the same meanwhile"
+    yield Row(what, "one result", seen, len(results) == 1)
 
 
 def _results(actor: Actor) -> dict[str, Any] | None:

@@ -6,12 +6,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from gpu_e2e.refusals import settled, until
 from gpu_e2e.row import Row, same, told
-from gpu_e2e.stage import Actor, Stage, until
+from gpu_e2e.stage import Actor, Stage
 
 FILL = "print(json.dumps({'taken': card.take_all('torch')}), flush=True)\ncard.stay()"
 ROOM = 3
 """Pods that the tenant can pay for."""
+FULL_PERCENT = 80
+"""More than any share that two full pods of three have."""
 
 
 def scaling(stage: Stage) -> Iterator[Row]:
@@ -22,13 +25,25 @@ def scaling(stage: Stage) -> Iterator[Row]:
         "scaling", labels={"team": tenant}, limits={"default": "4Gi"}, scaling=[entry]
     )
     started = time.monotonic()
-    assert "created" in team.team.create(_deployment(team))
-    until(lambda: _replicas(team) == ROOM, f"{ROOM} replicas", seconds=120)
-    yield told("a Deployment at 90 % of its limit, target 50 %: 1 -> 3 replicas after", _s(started))
-    until(lambda: _told(team).get("reason") == "QuotaReached", "the quota is named", seconds=60)
-    yield same("  held by", "QuotaReached", _told(team)["reason"])
-    yield same("  replicas", ROOM, _replicas(team))
-    yield told("  in the operator's words", _told(team).get("message", ""))
+    team.store(_deployment(team))
+    until(lambda: _replicas(team) == ROOM, f"{ROOM} replicas")
+    what = "a Deployment whose pods fill their limits, target 50 %: from 1 to 3 replicas after"
+    yield told(what, _s(started))
+    entry = settled(lambda: _told(team), _told_of_full_pods)
+    yield Row(
+        "the Deployment: use of its pods, all filled",
+        f">= {FULL_PERCENT} %",
+        f"{entry.get('currentPercent', 'unknown')} %",
+        entry.get("currentPercent", 0) >= FULL_PERCENT,
+    )
+    yield same("the Deployment: held back by", "QuotaReached", entry.get("reason"))
+    yield same("the Deployment: replicas", ROOM, settled(lambda: _replicas(team), bool))
+    yield told("the Deployment, in the operator's words", entry.get("message", ""))
+
+
+def _told_of_full_pods(entry: dict[str, Any]) -> bool:
+    full = entry.get("currentPercent", 0) >= FULL_PERCENT
+    return full and entry.get("reason") == "QuotaReached"
 
 
 def _s(started: float) -> str:
@@ -55,4 +70,5 @@ def _replicas(team: Actor) -> int:
 
 def _told(team: Actor) -> dict[str, Any]:
     entries = team.team.get("gmp", "policy").get("status", {}).get("scaling", [])
-    return entries[0] if entries else {}
+    found: dict[str, Any] = entries[0] if entries else {}
+    return found
