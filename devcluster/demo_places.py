@@ -23,6 +23,7 @@ from devcluster.leader_service import serve_leader
 from devcluster.node import Node
 from devcluster.node.images import product_archives, why_no_images
 from devcluster.pod_addresses import PodAddresses
+from devcluster.revival import Revival
 from devcluster.roleprocess import free_ports
 from devcluster.sandbox import why_not as why_no_sandbox
 from devcluster.simulated_driver import Driver, create_state, numbered_device
@@ -49,7 +50,7 @@ class Place:
     runs_pods: bool
     how_to_end: str
     check: Callable[[], None]
-    """Raises ClusterError once a component of the cluster has died."""
+    """Raises ClusterError once a component of the cluster has died; others are started again."""
     keep: Callable[[], None]
     """Have the cluster outlive the demo."""
     logs: Path | None = None
@@ -71,16 +72,22 @@ def control_plane(folder: Path) -> Iterator[Place]:
         installation = enter(Installation.start(cluster, values=report))
         stack.callback(Balancer(port, installation.report_ports).close)
         enter(simulated_node(cluster, "gpu-node", cards=CARDS))
-        serve_leader(installation, pods, node="gpu-node")
+        leader = serve_leader(installation, pods, node="gpu-node")
+        revival = Revival(installation, leader)
         if not why_no_sandbox():
             enter(_live_nodes(cluster, folder))
         upgrades = enter(Upgrades(installation))
+
+        def check() -> None:
+            cluster.check()
+            revival.look()
+
         yield Place(
             cluster,
             "gpu-node",
             runs_pods=False,
             how_to_end=f".venv/bin/python -m devcluster stop {cluster.root}",
-            check=cluster.check,
+            check=check,
             keep=cluster.hold,
             logs=installation.webhook_log.parent,
             upgrades=upgrades,

@@ -105,6 +105,11 @@ class Installation:
         return self._roles["controller"].pids
 
     @property
+    def controller_ready(self) -> bool:
+        """Whether a replica of the controller says that it is."""
+        return self._roles["controller"].ready
+
+    @property
     def webhook_url(self) -> str:
         """Where the API server calls; the path of a hook comes behind it."""
         return f"https://127.0.0.1:{self._webhook_port}"
@@ -151,6 +156,10 @@ class Installation:
         """Start the replicas that do not run, and wait until they are ready."""
         self._roles["controller"].spawn()
         self._roles["controller"].wait_until_ready()
+
+    def revive(self) -> dict[str, list[str]]:
+        """Start again what ended by itself; how each process ended, by its role. Does not wait."""
+        return {role.name: told for role in self._roles.values() if (told := role.revive())}
 
     def upgrade(self, values: Values) -> None:
         """`helm upgrade` with these values on top of the earlier ones.

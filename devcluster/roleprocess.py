@@ -21,6 +21,8 @@ SOURCES = Path(__file__).parent.parent / "operator"
 READY_SECONDS = 180.0
 """The usual is a second or two; a busy CI machine may take its time."""
 TERMINATE_SECONDS = 10.0
+RESTART_SECONDS = 10.0
+"""Between two starts of what ends by itself, as a kubelet waits at first."""
 PROBE_SECONDS = 0.05
 
 
@@ -44,11 +46,29 @@ class RoleProcess:
         command = ["env", path, folder, sys.executable, "-m", "gpumem_operator"]
         self._component = Component(name, [*command, *arguments], log)
         self._health_port = health_port
+        self._started = time.monotonic()
         self.pid = self._component.pid
 
     @property
     def running(self) -> bool:
         return self._component.running
+
+    @property
+    def age_seconds(self) -> float:
+        """Since its start."""
+        return time.monotonic() - self._started
+
+    @property
+    def ready(self) -> bool:
+        return self.running and self._ask_readiness()[0] == 200
+
+    def obituary(self) -> str:
+        """How it ended, with the end of its log."""
+        return self._component.obituary()
+
+    def close(self) -> None:
+        """Reap the ended process."""
+        self._component.close()
 
     def wait_until_ready(self) -> None:
         """Raises ClusterError when the process ends, or says for too long that it is not ready."""
@@ -112,6 +132,11 @@ class Role:
         running = sorted(self._processes.items())
         return [process.pid for _, process in running if process.running]
 
+    @property
+    def ready(self) -> bool:
+        """Whether a replica says so."""
+        return any(process.ready for process in self._processes.values())
+
     def pid_at(self, port: int) -> int:
         """That of the latest process at a port. Raises KeyError where none was started."""
         return self._processes[self.ports.index(port)].pid
@@ -121,11 +146,25 @@ class Role:
         for replica, port in enumerate(self.ports):
             if (old := self._processes.get(replica)) and old.running:
                 continue
-            health_port = self.health_ports[replica]
-            own = [f"--port={port}", f"--health-port={health_port}"]
-            self._processes[replica] = RoleProcess(
-                self.name, [*self.arguments, *own], log=self.log, health_port=health_port
-            )
+            self._start(replica, port)
+
+    def revive(self) -> list[str]:
+        """Start again what ended by itself, as a kubelet does; how each ended."""
+        told = []
+        for replica, process in sorted(self._processes.items()):
+            if process.running or process.age_seconds < RESTART_SECONDS:
+                continue
+            told.append(process.obituary())
+            process.close()
+            self._start(replica, self.ports[replica])
+        return told
+
+    def _start(self, replica: int, port: int) -> None:
+        health_port = self.health_ports[replica]
+        own = [f"--port={port}", f"--health-port={health_port}"]
+        self._processes[replica] = RoleProcess(
+            self.name, [*self.arguments, *own], log=self.log, health_port=health_port
+        )
 
     def wait_until_ready(self) -> None:
         for process in self._processes.values():

@@ -43,7 +43,7 @@ def run(place: Place, wanted: Sequence[str] = ()) -> dict[str, list[Row]]:
     for together in chosen(wanted):
         names = [one.__name__ for one in together]
         with ThreadPoolExecutor(max_workers=max(len(names), 1)) as pool:
-            rows = pool.map(lambda scenario, names=names: _rows(scenario, place, names), together)  # type: ignore[misc]
+            rows = pool.map(lambda scenario, names=names: _rows(scenario, place, names), together)
             found |= dict(zip(names, rows, strict=True))
     return found
 

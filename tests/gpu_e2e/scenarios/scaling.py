@@ -29,21 +29,22 @@ def scaling(stage: Stage) -> Iterator[Row]:
     until(lambda: _replicas(team) == ROOM, f"{ROOM} replicas")
     what = "a Deployment whose pods fill their limits, target 50 %: from 1 to 3 replicas after"
     yield told(what, _s(started))
-    entry = settled(lambda: _told(team), _told_of_full_pods)
-    yield Row(
-        "the Deployment: use of its pods, all filled",
-        f">= {FULL_PERCENT} %",
-        f"{entry.get('currentPercent', 'unknown')} %",
-        entry.get("currentPercent", 0) >= FULL_PERCENT,
-    )
+    entry: dict[str, Any] = settled(lambda: _told(team), _told_of_full_pods)
+    what = "the Deployment, when all its pods are full: use of their limits in percent"
+    used = entry.get("currentPercent", "unknown")
+    yield Row(what, f">= {FULL_PERCENT}", f"{used}", _full(entry))
     yield same("the Deployment: held back by", "QuotaReached", entry.get("reason"))
     yield same("the Deployment: replicas", ROOM, settled(lambda: _replicas(team), bool))
     yield told("the Deployment, in the operator's words", entry.get("message", ""))
 
 
 def _told_of_full_pods(entry: dict[str, Any]) -> bool:
-    full = entry.get("currentPercent", 0) >= FULL_PERCENT
-    return full and entry.get("reason") == "QuotaReached"
+    return _full(entry) and entry.get("reason") == "QuotaReached"
+
+
+def _full(entry: dict[str, Any]) -> bool:
+    """Not where it is unknown."""
+    return bool(entry.get("currentPercent", 0) >= FULL_PERCENT)
 
 
 def _s(started: float) -> str:
