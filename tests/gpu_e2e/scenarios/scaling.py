@@ -29,13 +29,13 @@ def scaling(stage: Stage) -> Iterator[Row]:
     until(lambda: _replicas(team) == ROOM, f"{ROOM} replicas")
     what = "a Deployment whose pods fill their limits, target 50 %: from 1 to 3 replicas after"
     yield told(what, _s(started))
-    entry: dict[str, Any] = settled(lambda: _told(team), _told_of_full_pods)
+    seen: dict[str, Any] = settled(lambda: _told(team), _told_of_full_pods)
     what = "the Deployment, when all its pods are full: use of their limits in percent"
-    used = entry.get("currentPercent", "unknown")
-    yield Row(what, f">= {FULL_PERCENT}", f"{used}", _full(entry))
-    yield same("the Deployment: held back by", "QuotaReached", entry.get("reason"))
+    used = seen.get("currentPercent", "unknown")
+    yield Row(what, f">= {FULL_PERCENT}", f"{used}", _full(seen))
+    yield same("the Deployment: held back by", "QuotaReached", seen.get("reason"))
     yield same("the Deployment: replicas", ROOM, settled(lambda: _replicas(team), bool))
-    yield told("the Deployment, in the operator's words", entry.get("message", ""))
+    yield told("the Deployment, in the operator's words", seen.get("message", ""))
 
 
 def _told_of_full_pods(entry: dict[str, Any]) -> bool:
