@@ -108,9 +108,16 @@ def _enforcer(pod: dict[str, Any]) -> tuple[str, str | None]:
 
 def unbound(pod: dict[str, Any]) -> list[int]:
     """PIDs of processes that nothing bounds."""
+    return [one["pid"] for one in _processes(pod) if one["boundBy"] == "None"]
+
+
+def _caps(pod: dict[str, Any]) -> list[int]:
+    return [one["capBytes"] for one in _processes(pod)]
+
+
+def _processes(pod: dict[str, Any]) -> list[dict[str, Any]]:
     rows = [row for one in pod["containers"] for row in one["perGpu"]]
-    found = [one for row in rows for one in row["processes"]]
-    return [one["pid"] for one in found if one["boundBy"] == "None"]
+    return [one for row in rows for one in row["processes"]]
 
 
 PYTHON = ("python", "-c", HOLDS)
@@ -120,6 +127,10 @@ ROUND = {
     "python -E": ("python", "-E", "-c", HOLDS),
     "python -I": ("python", "-I", "-c", HOLDS),
     "a program in C": allocation(512),
+}
+UNCAPPED = {
+    "no caching": ("env", "PYTORCH_NO_CUDA_MEMORY_CACHING=1", *PYTHON),
+    "an allocator of its own": ("env", "SIMULATED_TORCH_BACKEND=pluggable", *PYTHON),
 }
 
 
@@ -139,6 +150,13 @@ def test_a_framework_is_believed_until_a_process_shows_that_it_does_not_hold(tea
             assert free != process["pid"]
         until_held_by(team, "Framework")
 
+    for way, command in UNCAPPED.items():
+        with process_in(team, "train", *command):
+            pod = until_held_by(team, "None: NotCapped")
+            [free] = unbound(pod)
+            assert pod["enforcedDetail"] == f"process {free}: torch AllocatorHasNoCap", way
+        until_held_by(team, "Framework")
+
     with process_in(team, "train", *PYTHON):
         pod = until_held_by(team, "None: SeveralProcesses")
         assert pod["enforcedDetail"].startswith("2 processes: caps and reserves allow 16Gi")
@@ -148,9 +166,11 @@ def test_a_framework_is_believed_until_a_process_shows_that_it_does_not_hold(tea
     pod = until_held_by(team, "None: OverLimit")
     assert pod["enforcedDetail"].startswith(f"process {process['pid']}")
     tell_to_hold(team, "SIGUSR2")
-    until_held_by(team, "Framework")
+    # It is held again before the shim has put its cap back to where it was.
+    as_before = ("Framework", None), [process["capBytes"]]
+    until(team, lambda pod: (_enforcer(pod), _caps(pod)) == as_before)
 
-    lines = gpumem(team.cluster.kubeconfig, "why", "pod/train", "-n", team.name).stdout
+    lines = why(team, "train")
     assert "  limit of main held by Framework\n" in lines
     whose = "on the node" if pod["source"] == "NodeAgent" else "in the pod"
     number = f"process {process['pid']} (its id {whose})"
@@ -199,6 +219,22 @@ def test_a_container_that_asked_for_nothing_is_seen_with_what_it_holds(team: Tea
     end = "import os; os.kill(1, 15)"
     execution(team, "train", "python", "-S", "-c", end, container="debugger")
     until_held_by(team, "Framework")
+
+
+@nvml_everywhere
+def test_a_pod_that_asks_for_nothing_and_gives_itself_every_card_is_named(team: Team) -> None:
+    command = ["simulated-alloc", "--gpu", "0", "--mib", "512"]
+    program = f"import os; os.execvp('simulated-alloc', {command})"
+    spec = restricted_pod_spec(program, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    del spec["containers"][0]["resources"]
+    run_pod(team, "taker", spec)
+    until_held_by(team, "None: NotAsked")
+    step = "next step: ask for the GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void"
+    assert step in why(team, "taker")
+
+
+def why(team: Team, pod: str) -> str:
+    return gpumem(team.cluster.kubeconfig, "why", f"pod/{pod}", "-n", team.name).stdout
 
 
 def debug(team: Team, pod: str, command: list[str]) -> None:
