@@ -26,6 +26,10 @@ MANAGED_LABEL: Final = f"{GROUP}/managed"
 """On pods: "true" where admission wrote the plan, "false" where a GPU pod slipped past it."""
 POLICY_LABEL: Final = f"{GROUP}/policy"
 """On pods: name of the policy that won. Policy names have at most 63 characters for its sake."""
+RESERVE_LABEL: Final = f"{GROUP}/reserve"
+"""On pods, by admission: "true" asks for room before the pod is stored, instead of a gate. A label,
+so that the API server finds it by an objectSelector, which costs other pods next to nothing. It
+decides nothing by itself: admission writes or removes it anew."""
 POLICY_HASH_ANNOTATION: Final = f"{GROUP}/policy-hash"
 """On pods: fingerprint of what the policy said about pods when this one was admitted."""
 SUMMARY_ANNOTATION: Final = f"{GROUP}/summary"
@@ -46,9 +50,6 @@ PROCESSES_PER_GPU_ANNOTATION: Final = f"{GROUP}/processes-per-gpu"
 """On pods, by their author: how many processes of a container share one GPU (default 1)."""
 GROUP_SIZE_ANNOTATION: Final = f"{GROUP}/group-size"
 """On pods, by their author: how many pods of one controller go through a quota together."""
-RESERVE_ANNOTATION: Final = f"{GROUP}/reserve"
-"""On pods, by admission: "true" asks for room before the pod is stored, instead of a gate. A
-matchCondition looks for it. It decides nothing by itself: admission writes or removes it anew."""
 LONGEST_ANNOTATION_NAME: Final = 63
 """Kubernetes' limit for the part of an annotation key behind the slash."""
 

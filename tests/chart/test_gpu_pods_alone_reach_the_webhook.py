@@ -83,6 +83,8 @@ GPU = {
 }
 OTHER = {
     "nothing at all": pod(container()),
+    "a mark of ours on a pod without GPUs": pod(container())
+    | {"metadata": {"generateName": "tried-", "labels": {names.RESERVE_LABEL: "true"}}},
     "processors and memory": pod(container(cpu="1", memory="1Gi")),
     "requests alone": pod(container() | {"resources": {"requests": {"cpu": "1"}}}),
     "an empty resources": pod(container() | {"resources": {}}),

@@ -125,6 +125,14 @@ def test_gpu_pods_fail_closed_and_quickly() -> None:
         assert hook["matchPolicy"] == "Equivalent"
 
 
+def test_room_is_asked_for_pods_with_the_mark_of_admission_alone() -> None:
+    selectors = {name: hook.get("objectSelector") for name, hook in hooks(render()).items()}
+
+    assert selectors.pop(names.RESERVE_ROOM) == {"matchLabels": {names.RESERVE_LABEL: "true"}}
+    # An author's own label would keep a pod from any other.
+    assert set(selectors.values()) == {None}
+
+
 @pytest.mark.parametrize(("claims", "policy"), [("Warn", "Ignore"), ("Refuse", "Fail")])
 def test_a_refusal_of_claims_fails_closed_and_a_warning_open(claims: str, policy: str) -> None:
     assert hooks(render({"resourceClaims": claims}))[names.CHECK_CLAIMS]["failurePolicy"] == policy

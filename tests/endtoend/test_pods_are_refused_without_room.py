@@ -46,6 +46,11 @@ def gpu_pod(name: str, memory: str = "8Gi", **fields: Any) -> dict[str, Any]:
     return pod(name, limits={"nvidia.com/gpu": 1, "nvidia.com/memory": memory}, **fields)
 
 
+def marked(raw: dict[str, Any], value: str) -> dict[str, Any]:
+    """The pod with the mark of admission, written by its author."""
+    return {**raw, "metadata": {**raw["metadata"], "labels": {MARK: value}}}
+
+
 def charged(team: Team, amount: int) -> None:
     """Until so much is charged, and nothing reserved any more."""
 
@@ -60,7 +65,7 @@ def test_a_pod_gets_room_at_once_or_reads_why_not(team: Team, tenant: str) -> No
     create(team, "first")
     create(team, "second", "4Gi")
     stored = team.get("pod", "first")
-    assert stored["metadata"]["annotations"][MARK] == "true"
+    assert stored["metadata"]["labels"][MARK] == "true"
     assert "schedulingGates" not in stored["spec"]
     charged(team, 12 * GIB)
     team.until("get", "gmt", tenant, "-o", "jsonpath={.status.topPods[*].name}", until="second")
@@ -177,13 +182,66 @@ def test_a_replica_set_tells_why_and_recovers(team: Team) -> None:
 def test_a_mark_of_the_author_gains_nothing(team: Team) -> None:
     create(team, "first", "16Gi")
     charged(team, 16 * GIB)
-    answer = team.create(gpu_pod("forged", "16Gi", annotations={MARK: ""}))
-    assert "0 of 16Gi are left" in answer
+    assert "0 of 16Gi are left" in team.create(marked(gpu_pod("forged"), "false"))
     put_tenant(team, limit="16Gi", onExceeded="Queue")
-    marked = gpu_pod("waits", "16Gi", annotations={MARK: "true"})
-    assert "created" in team.create(marked)
-    assert MARK not in team.get("pod", "waits")["metadata"]["annotations"]
-    assert gates_of(team, "waits") == [GATE]
+    assert "0 of 16Gi are left" in team.create(marked(gpu_pod("forged"), "false"))
+    put_tenant(team, limit="16Gi", onExceeded="Queue")
+    assert "created" in team.create(marked(gpu_pod("waits", "16Gi"), "true"))
+    assert MARK not in team.get("pod", "waits")["metadata"]["labels"]
+
+
+@pytest.fixture
+def drops_marks(team: Team) -> Iterator[None]:
+    """Somebody else's admission takes the mark away wherever it finds it, once this is yielded."""
+    meta = {"name": f"drops-marks-{team.name}"}
+    key = MARK.replace("/", "~1")
+    policy = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.name}},
+            "resourceRules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": ["pods"],
+                }
+            ],
+        },
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {
+                    "expression": f"'{MARK}' in object.metadata.?labels.orValue({{}})"
+                    f' ? [JSONPatch{{op: "remove", path: "/metadata/labels/{key}"}}] : []'
+                },
+            }
+        ],
+    }
+    kinds = {
+        "MutatingAdmissionPolicy": policy,
+        "MutatingAdmissionPolicyBinding": {"policyName": meta["name"]},
+    }
+    for kind, spec in kinds.items():
+        body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind}
+        team.cluster.kubectl(
+            "create", "-f", "-", input=json.dumps(body | {"metadata": meta, "spec": spec})
+        )
+    processors = pod("cpu", limits={"cpu": "1"})
+    dry = ["create", "--dry-run=server", "-o", "jsonpath=<{.metadata.labels}>", "-f", "-"]
+    team.until(*dry, input=json.dumps(marked(processors, "true")), until="<>")
+    yield
+    for kind in reversed(kinds):
+        team.cluster.kubectl("delete", kind, meta["name"])
+
+
+@pytest.mark.usefixtures("tenant", "drops_marks")
+def test_a_mark_that_others_drop_is_put_back(team: Team) -> None:
+    create(team, "first", "16Gi")
+    assert team.get("pod", "first")["metadata"]["labels"][MARK] == "true"
+    charged(team, 16 * GIB)
+    assert "0 of 16Gi are left" in team.create(gpu_pod("second"))
 
 
 @pytest.mark.usefixtures("tenant")

@@ -19,7 +19,6 @@ _OURS: Final = frozenset(
         names.SUMMARY_ANNOTATION,
         names.POLICY_HASH_ANNOTATION,
         names.NODE_AFFINITY_ANNOTATION,
-        names.RESERVE_ANNOTATION,
         names.FENCE_ANNOTATION,
     }
 )

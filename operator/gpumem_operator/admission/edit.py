@@ -16,13 +16,12 @@ from gpumem_operator.injection.paths import is_within
 
 _KEPT_PATHS: Final = frozenset({names.SHIM_PATH, names.RUN_PATH})
 """Where we mount something, nothing of the author's may lie over it or in it."""
-_STALE_LABELS: Final = (names.MANAGED_LABEL, names.POLICY_LABEL)
+_STALE_LABELS: Final = (names.MANAGED_LABEL, names.POLICY_LABEL, names.RESERVE_LABEL)
 _STALE_ANNOTATIONS: Final = (
     names.SUMMARY_ANNOTATION,
     names.POLICY_HASH_ANNOTATION,
     names.NODE_AFFINITY_ANNOTATION,
     names.FENCE_ANNOTATION,
-    names.RESERVE_ANNOTATION,
 )
 
 

@@ -59,7 +59,7 @@ def node_affinity(label: str | None) -> dict[str, str]:
 
 
 def reservation(*, reserves: bool) -> dict[str, str]:
-    return {names.RESERVE_ANNOTATION: "true"} if reserves else {}
+    return {names.RESERVE_LABEL: "true"} if reserves else {}
 
 
 def _summary(declarations: Declarations, decider: Decider, would: Would | None) -> str:

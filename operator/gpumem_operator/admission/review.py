@@ -135,7 +135,7 @@ def _review(
     plan = replace(
         planned.plan,
         waits=quota.waits(facts, surroundings.tenants),
-        annotations={**planned.plan.annotations, **marks.reservation(reserves=reserves)},
+        labels={**planned.plan.labels, **marks.reservation(reserves=reserves)},
     )
     return Verdict(
         operations=tuple(operations(pod, plan, values.memory_resource)),
