@@ -43,7 +43,9 @@ def review_pod(
     if not is_gpu_pod(pod, values.memory_resource):
         return UNTOUCHED
     read = gather(pod, values.memory_resource, namespace=surroundings.namespace.name)
-    facts = replace(authored(read, pod, values.memory_resource), managers=managers_of(pod))
+    facts = authored(read, pod, values.memory_resource)
+    if managers := managers_of(pod):
+        facts = replace(facts, managers=managers)
     unreadable = _unreadable(surroundings)
     if unreadable:
         return refusal(facts.title, unreadable, next_step="correct the object", code=500)
@@ -131,12 +133,14 @@ def _review(
         warnings.extend(f"would be refused: {violation}" for violation in hindsight.violations)
     warnings.extend(doubts(planned.plan, declarations, decider=decider, nodes=nodes))
     warnings.extend(planned.warnings)
-    reserves = quota.reserves(facts, surroundings.tenants)
-    plan = replace(
-        planned.plan,
-        waits=quota.waits(facts, surroundings.tenants),
-        labels={**planned.plan.labels, **marks.reservation(reserves=reserves)},
-    )
+    plan = planned.plan
+    if surroundings.tenants:
+        reserves = quota.reserves(facts, surroundings.tenants)
+        plan = replace(
+            plan,
+            waits=quota.waits(facts, surroundings.tenants),
+            labels={**plan.labels, **marks.reservation(reserves=reserves)},
+        )
     return Verdict(
         operations=tuple(operations(pod, plan, values.memory_resource)),
         warnings=shown_warnings(warnings),
