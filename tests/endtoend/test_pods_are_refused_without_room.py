@@ -184,10 +184,9 @@ def test_a_mark_of_the_author_gains_nothing(team: Team) -> None:
     charged(team, 16 * GIB)
     assert "0 of 16Gi are left" in team.create(marked(gpu_pod("forged"), "false"))
     put_tenant(team, limit="16Gi", onExceeded="Queue")
-    assert "0 of 16Gi are left" in team.create(marked(gpu_pod("forged"), "false"))
-    put_tenant(team, limit="16Gi", onExceeded="Queue")
     assert "created" in team.create(marked(gpu_pod("waits", "16Gi"), "true"))
     assert MARK not in team.get("pod", "waits")["metadata"]["labels"]
+    assert gates_of(team, "waits") == [GATE]
 
 
 @pytest.fixture
