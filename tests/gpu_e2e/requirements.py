@@ -39,15 +39,15 @@ class Machine:
 
 def machine(python: str, rounds: Collection[Collection[str]]) -> Machine:
     """This one, for scenarios by their names, those of a round at the same time."""
-    programs = _programs(python)
     found = _driver()
+    own = programs(python)
     free, needed = found.cards[0].free_bytes / GIB, gib_needed(rounds)
     if free < needed:
         raise CanNotRunError(
             f"{free:.1f} GiB of {found.cards[0].name} are free, and {needed} are needed. End what"
             " holds them (nvidia-smi lists it), or run fewer scenarios with --only."
         )
-    return Machine(found, programs)
+    return Machine(found, own)
 
 
 def gib_needed(rounds: Collection[Collection[str]]) -> int:
@@ -71,7 +71,8 @@ def _driver() -> Hardware:
     return found
 
 
-def _programs(python: str) -> Workload:
+def programs(python: str) -> Workload:
+    """What this Python runs in pods. Raises CanNotRunError."""
     try:
         found = workload.of_this_machine(python)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_e2e.requirements import NEEDS_GIB, gib_needed
+from gpu_e2e.requirements import NEEDS_GIB, CanNotRunError, gib_needed, programs
 from gpu_e2e.run import ROUNDS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -24,29 +24,16 @@ def driver_is_here() -> bool:
     return True
 
 
-def tried(python: Path | str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpu_e2e", "--python", str(python)],
+@pytest.mark.skipif(driver_is_here(), reason="this machine has an NVIDIA driver")
+def test_without_a_driver_it_says_so_in_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_e2e"],
         cwd=ROOT,
         env={"PYTHONPATH": "operator:sidecar:tests:.", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         timeout=120,
     )
-
-
-def with_torch(folder: Path) -> Path:
-    """A Python that finds a module of this name; what is in it is not looked at."""
-    (folder / "torch.py").write_text("")
-    program = folder / "python"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={folder} exec {sys.executable} "$@"\n')
-    program.chmod(0o755)
-    return program
-
-
-@pytest.mark.skipif(driver_is_here(), reason="this machine has an NVIDIA driver")
-def test_without_a_driver_it_says_so_in_one_line(tmp_path: Path) -> None:
-    done = tried(with_torch(tmp_path))
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"gpu_e2e: {NO_DRIVER}\n"
@@ -57,21 +44,18 @@ def test_a_python_without_torch_is_named_with_the_option_for_another(tmp_path: P
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
 
-    done = tried(bare)
+    with pytest.raises(CanNotRunError) as told:
+        programs(str(bare))
 
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"gpu_e2e: {bare} has no torch and no framework. Name a Python that has it:"
-        " --python /path/to/python.\n"
+    assert str(told.value) == (
+        f"{bare} has no torch and no framework. Name a Python that has it:"
+        " --python /path/to/python."
     )
 
 
 def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
-    done = tried(tmp_path / "none")
-
-    assert done.returncode == 2
-    assert "does not run" in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(CanNotRunError, match=r"none does not run: .*Name another with --python\."):
+        programs(str(tmp_path / "none"))
 
 
 def test_the_memory_of_scenarios_that_run_at_one_time_is_added() -> None:
