@@ -32,6 +32,14 @@ _DURATION = "--duration=24h"
 RETRY_SECONDS = 1.0
 
 
+class NotAnsweredError(ClusterError):
+    """The API server did not do what the kubelet asked of it."""
+
+
+class PodGoneError(NotAnsweredError):
+    """The pod is not there any more."""
+
+
 class SimulatedKubelet:
     """Of several nodes, given by their drivers' state folders."""
 
@@ -85,6 +93,9 @@ class SimulatedKubelet:
                 event = json.loads(line)
                 try:
                     self._see(event["type"], event["object"])
+                except PodGoneError:
+                    # Deleted by somebody else since: its next event says so.
+                    continue
                 except (ClusterError, OSError, subprocess.SubprocessError) as error:
                     # Of one pod: the others go on.
                     say(f"the simulated kubelet: {error}")
@@ -113,6 +124,9 @@ class SimulatedKubelet:
         held = self._held.get(uid)
         try:
             self._hold(pod, mib, driver)
+        except NotAnsweredError:
+            # The program has no part in it.
+            raise
         except (ClusterError, OSError, ValueError) as error:
             self._end_program(uid)
             after = "it does not run" if held is None else f"it is started again with {held}Mi"
@@ -148,7 +162,7 @@ class SimulatedKubelet:
             "gracePeriodSeconds": 0,
             "preconditions": {"uid": metadata["uid"]},
         }
-        self._cluster.kubectl("delete", "--raw", path, "-f", "-", input=json.dumps(options))
+        self._kubectl("delete", "--raw", path, "-f", "-", input=json.dumps(options))
 
     def _tell(self, pod: Mapping[str, Any], reason: str, message: str) -> None:
         """An Event, for whoever wrote the annotation."""
@@ -171,22 +185,31 @@ class SimulatedKubelet:
             "lastTimestamp": now,
             "count": 1,
         }
-        self._cluster.kubectl("create", "-f", "-", input=json.dumps(event))
+        self._kubectl("create", "-f", "-", input=json.dumps(event))
+
+    def _kubectl(self, *arguments: str, input: str | None = None) -> str:
+        """What it prints. Raises PodGoneError, or ClusterError for another failure."""
+        try:
+            return self._cluster.kubectl(*arguments, input=input).stdout
+        except ClusterError as error:
+            if "notfound" in str(error).lower().replace(" ", ""):
+                raise PodGoneError(str(error)) from None
+            raise NotAnsweredError(str(error)) from None
 
     def _start(self, pod: Mapping[str, Any], mib: int, driver: Path) -> None:
         metadata = pod["metadata"]
         name, where = metadata["name"], ("-n", metadata["namespace"])
         bound = ("--bound-object-kind=Pod", f"--bound-object-name={name}")
         account = pod["spec"]["serviceAccountName"]
-        made = self._cluster.kubectl(
+        made = self._kubectl(
             "create", "token", account, f"--audience={_AUDIENCE}", _DURATION, *bound, *where
         )
         folder = Path(tempfile.mkdtemp(prefix=f"{metadata['uid']}-", dir=self._folder))
         self._pods[metadata["uid"]] = SimulatedPod(
-            pod, mib, token=made.stdout.strip(), driver=driver, folder=folder
+            pod, mib, token=made.strip(), driver=driver, folder=folder
         )
         patch = json.dumps({"status": _running(pod)})
-        self._cluster.kubectl("patch", "pod", name, "--subresource=status", "-p", patch, *where)
+        self._kubectl("patch", "pod", name, "--subresource=status", "-p", patch, *where)
 
 
 def _has_sidecar(pod: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ def test_the_check_fails_and_names_the_command_where_a_file_is_missing(
 ) -> None:
     monkeypatch.setattr("gpumem_operator.cli.generate.REPOSITORY", tmp_path)
     assert main(["--check"]) == 1
-    assert "run `python -m gpumem_operator.cli.generate`" in capsys.readouterr().err
+    assert "run `make generate`" in capsys.readouterr().err
     assert main([]) == 0
     assert main(["--check"]) == 0
 
@@ -34,7 +34,7 @@ def test_a_changed_file_is_shown_as_a_diff(tmp_path: Path) -> None:
 
 def test_every_generated_file_says_what_made_it() -> None:
     for path, text in generated_files(REPOSITORY).items():
-        assert "python -m gpumem_operator.cli.generate" in "".join(text.splitlines()[:2]), path
+        assert "make generate" in "".join(text.splitlines()[:2]), path
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -140,3 +140,21 @@ def test_values_of_the_chart_can_be_given(run: Any, tmp_path: Any) -> None:
                "example.com/gpu-memory": "9Gi"}}})  # fmt: skip
     answer = charged(run("charge", [policy(), one], options=("--values", str(values))))
     assert answer["pods"][0]["chargeBytes"] == 9 * GIB
+
+
+@pytest.mark.parametrize(("kind", "field"), [("Job", "parallelism"), ("StatefulSet", "replicas")])
+def test_a_group_that_its_controller_never_makes_whole_is_warned_of(
+    run: Any, kind: str, field: str
+) -> None:
+    def warned(size: int, pods: int) -> str:
+        one = workload(kind, container(gpu=1, memory="8Gi"), **{field: pods})
+        template = one["spec"]["template"]
+        template["metadata"] = {"annotations": {"gpumemory.dev/group-size": str(size)}}
+        stderr: str = run("charge", [one]).stderr
+        return stderr
+
+    text = warned(3, 2)
+    assert f"gpumemory.dev/group-size is 3, and this {kind} has 2 at once" in text
+    assert f"no pod starts; give {field} 3 or more" in text
+    assert "group-size" not in warned(3, 4)
+    assert "group-size" not in warned(2, 0)

@@ -69,6 +69,40 @@ def assert_understood(arguments: list[str]) -> None:
     assert missing == [], f"no test in tests/intake says {missing}"
 
 
+OURS = ("bench", "devcluster", "gpu_e2e", "gpumem_operator")
+MODULE = re.compile(rf"(\S+=\S+ )?(\S*\bpython3?) -m ((?:{'|'.join(OURS)})\b[\w.]*)")
+RUNS = {
+    "docs/frameworks-on-a-gpu.md": "the command of a run that was, in a folder of its own",
+}
+
+
+def modules() -> Iterator[tuple[str, str, str]]:
+    """Document, what starts Python, and the module of ours that it is to run."""
+    for document in DOCUMENTS:
+        name = str(document.relative_to(ROOT))
+        for path, python, module in MODULE.findall(document.read_text()):
+            if name not in RUNS:
+                yield name, path + python.lstrip("`'\"$("), module
+
+
+@pytest.mark.parametrize(("document", "python", "module"), sorted(set(modules())))
+def test_a_module_of_ours_is_run_by_a_python_that_finds_it(
+    document: str, python: str, module: str
+) -> None:
+    """Only that of `make setup` has them, or one that is told where they are."""
+    found = python == ".venv/bin/python" or python.startswith("PYTHONPATH=operator:sidecar:. ")
+    assert found, f"{document}: `{python} -m {module}` does not find its module"
+    path = ROOT / module.replace(".", "/")
+    is_there = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+    inside = ROOT / "operator" / module.replace(".", "/")
+    assert is_there or module.endswith(".PART") or inside.with_suffix(".py").exists(), module
+
+
+def test_every_module_that_is_shown_is_seen_here() -> None:
+    assert ("docs/scaling.md", ".venv/bin/python", "bench.scaling_day") in set(modules())
+    assert MODULE.findall("`python -m bench.scaling_day`") == [("", "`python", "bench.scaling_day")]
+
+
 def test_every_make_target_of_the_readme_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"[`$] ?make ([a-z]+)\b", (ROOT / "README.md").read_text()):

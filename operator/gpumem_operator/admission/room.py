@@ -49,7 +49,7 @@ _CODES: Final[Mapping[Reason, int]] = {
 }
 _NEXT_STEP: Final[Mapping[Reason, str]] = {
     Reason.NO_ROOM: "next step: try again when pods of the tenant have ended, end one, or have the"
-    " quota raised; kubectl gpumem tenants shows who holds it",
+    " quota raised; whoever may read tenants sees with kubectl gpumem tenants who holds it",
     Reason.HELD: "next step: try again later, or, where spec.nodeName is set, leave the node to the"
     " scheduler and the pod waits in the queue",
     Reason.NEVER_FITS: "next step: ask for less, or have the quota raised",

@@ -21,7 +21,7 @@ from gpumem_operator.api.crd import KINDS, custom_resource_definition
 from gpumem_operator.api.reference import reference
 from gpumem_operator.api.values_schema import values_schema
 
-COMMAND: Final = "python -m gpumem_operator.cli.generate"
+COMMAND: Final = "make generate"
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 CHART: Final = Path("charts/gpu-memory-operator")
 BY_HAND: Final = CHART / "values.extra.schema.json"

@@ -90,9 +90,9 @@ def _scaling(record: PolicyRecord, status: Row) -> Iterator[str]:
             yield f"  scales {title}: not decided yet; the leader does within 10 s"
             continue
         replicas = entry.get("currentReplicas")
-        shown = "unknown" if replicas is None else f"{replicas}"
+        shown = "replicas unknown" if replicas is None else count(replicas, "replica")
         bounds = f"between {wanted.min_replicas} and {wanted.max_replicas}"
-        yield f"  scales {title} {bounds}, by {wanted.metric}: {shown} replicas"
+        yield f"  scales {title} {bounds}, by {wanted.metric}: {shown}"
         yield f"    {entry['reason']}: {entry['message']}"
         if changes := entry.get("changes"):
             last = changes[-1]

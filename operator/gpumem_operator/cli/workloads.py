@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gpumem_operator import names
 from gpumem_operator.cli.templates import Search, Template, is_count
+from gpumem_operator.ledger.groups import group_size
 
 _WITH_REPLICAS: Final = frozenset(
     {"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"}
@@ -60,7 +62,23 @@ def find_workloads(raw: Mapping[str, Any]) -> Found:
     warning = None
     if kind == "DaemonSet":
         warning = "a DaemonSet has one pod for each node; it is counted as 1"
+    else:
+        warning = _never_whole(kind, template, replicas)
     return Found((_workload(raw, template, replicas, warning=warning),))
+
+
+def _never_whole(kind: str, template: Mapping[str, Any], replicas: int) -> str | None:
+    """That a group is larger than the number of pods that its controller ever has at once."""
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    size = group_size(str(annotations.get(names.GROUP_SIZE_ANNOTATION, "")))
+    if size is None or not 0 < replicas < size:
+        return None
+    field = "replicas" if kind in _WITH_REPLICAS else "parallelism"
+    return (
+        f"{names.GROUP_SIZE_ANNOTATION} is {size}, and this {kind} has {replicas} at once: where"
+        f" its tenant queues, its group is never whole and no pod starts; give {field} {size} or"
+        " more, or a smaller group"
+    )
 
 
 def is_foreign(raw: Mapping[str, Any]) -> bool:

@@ -116,7 +116,8 @@ def _rollout(pod: WaitingPod) -> Iterator[str]:
 NEXT_STEP: Final[Mapping[Reason, str]] = {
     Reason.NO_ROOM: "wait, end a pod that holds room, or have the quota raised",
     Reason.HELD: "wait, or give the pod a higher PriorityClass",
-    Reason.INCOMPLETE: "let its controller create the others (gpumemory.dev/group-size)",
+    Reason.INCOMPLETE: "let its controller create the others: at once it has to have as many pods"
+    " as gpumemory.dev/group-size says (a Job: spec.parallelism)",
     Reason.NEVER_FITS: "ask for less, or have the quota raised",
     Reason.FULL: "wait for some seconds",
     Reason.UNREADABLE: "the platform team corrects the tenant",

@@ -20,10 +20,11 @@ def by_use(pods: Sequence[TargetPod], target_percent: int) -> Reading:
         return Reading(loads, "hold an unknown part of their limits")
     used = sum(pod.used_bytes or 0 for pod in known)
     limit = sum(pod.limit_bytes or 0 for pod in known)
-    percent = round(used * 100 / limit)
+    # Rounded down, as a pod's condition has it: less than all of it is never 100 %.
+    percent = used * 100 // limit
     told = (
         f"hold {percent}% of their limits ({show_bytes(used)} of {show_bytes(limit)} in"
-        f" {len(known)} pods), and {target_percent}% is wanted"
+        f" {len(known)} pod{'' if len(known) == 1 else 's'}), and {target_percent}% is wanted"
     )
     return Reading(loads, told, percent)
 

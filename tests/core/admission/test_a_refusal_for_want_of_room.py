@@ -26,7 +26,8 @@ def test_the_arithmetic_is_shown() -> None:
         "GPU pod team/new is refused: tenant research: the pod asks for 16Gi, and 10Gi of 100Gi are"
         " left (85Gi charged, 5Gi reserved for pods on their way). Most is charged to team/pod-40"
         " 40Gi, team/pod-30 30Gi, team/pod-10 10Gi (next step: try again when pods of the tenant"
-        " have ended, end one, or have the quota raised; kubectl gpumem tenants shows who holds it)"
+        " have ended, end one, or have the quota raised; whoever may read tenants sees"
+        " with kubectl gpumem tenants who holds it)"
     )
 
 
