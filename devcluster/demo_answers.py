@@ -50,7 +50,7 @@ def replicas_follow(stage: Stage) -> None:
         return
     explain(
         "A policy also keeps replicas right. The pods of the Deployment `detect` shall hold 80 %",
-        "of their limits; its one pod holds 3800Mi of 4Gi, which is 93 %:",
+        "of their limits; its one pod holds 3800Mi of 4Gi, which is 92 %:",
     )
     stage.run("apply", "-f", "examples/demo/7-scaling.yaml")
     _wait_for_event(stage, "that it grows", "detect", "ScaledUp", _VISION)
