@@ -6,7 +6,9 @@ import io
 from typing import Any
 
 from rich.console import Console
+from typer.testing import CliRunner
 
+from gpumem_operator.cli.app import app
 from gpumem_operator.cli.stored_tenants import stored_document
 from gpumem_operator.cli.tenants import detail, overview
 
@@ -164,3 +166,9 @@ def test_what_happens_past_the_limit_is_said_in_words() -> None:
     for past, said in words.items():
         found = shown(detail({"tenants": [row(onExceeded=past)], "pods": []}, "research"))
         assert f"limit: 160Gi; a whole GPU counts as 80Gi; past it: {said}" in found
+
+
+def test_a_namespace_changes_nothing_as_with_kubectl_for_what_is_in_none() -> None:
+    """Whoever adds -n to every command asks the cluster, and gets no word about options."""
+    asked = ["tenants", "research", "-n", "ml", "--kubeconfig", "/nonexistent"]
+    assert CliRunner().invoke(app, asked).stderr.startswith("error: no cluster can be asked")

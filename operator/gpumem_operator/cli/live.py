@@ -83,6 +83,10 @@ def tenants(
     tenant: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="One in detail; default: all.")
     ] = None,
+    _namespace: Annotated[
+        str | None,
+        typer.Option("-n", "--namespace", help="Taken as kubectl does: tenants are in none."),
+    ] = None,
     watch: Watch = False,
     output: Annotated[Form, typer.Option("-o", "--output", help="Form.")] = Form.TABLE,
     kubeconfig: Kubeconfig = None,
