@@ -13,7 +13,9 @@ from typing import Any
 
 from gpumem_operator.api.policy import Enforcement
 from gpumem_operator.enforcement.decision import Decision, Record, decide
+from gpumem_operator.enforcement.ending import Ending, most_seconds
 from gpumem_operator.enforcement.facts import (
+    Action,
     Answered,
     Condition,
     Facts,
@@ -22,6 +24,7 @@ from gpumem_operator.enforcement.facts import (
     Tried,
 )
 from gpumem_operator.enforcement.steps import Orders, Removal
+from gpumem_operator.enforcement.tried import tried_so_far
 from gpumem_operator.reports.pictures import Amount, Sender
 
 GIB = 2**30
@@ -49,9 +52,13 @@ def facts(*holds: Hold, used: float | None = 9, **fields: Any) -> Facts:
     return replace(base, **fields)
 
 
-def condition(reason: str = "OverLimit", *, since: float = 0, began: float = 0) -> Condition:
+def condition(
+    reason: str = "OverLimit", *, since: float = 0, began: float = 0, tried: Sequence[Action] = ()
+) -> Condition:
+    """As it is stored; where its reason is an action, with those that were tried before."""
     status = "False" if reason in ("WithinLimit", "NearLimit") else "True"
-    return Condition(status, reason, at(since), at(began))  # type: ignore[arg-type]
+    message = f"It holds too much. {tried_so_far(tried)}."
+    return Condition(status, reason, at(since), at(began), message)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -108,4 +115,5 @@ class World:
             self.tried = Tried("BlockedByPDB", at(now))
             return
         self.done.append(removal.action)
-        self.facts = replace(self.facts, terminating=True)
+        most = most_seconds(self.facts.settings)
+        self.facts = replace(self.facts, ending=Ending(at(now + most), most))

@@ -89,11 +89,13 @@ class Cast:
         namespace: str = "",
         account: str = "default",
         runs: bool = True,
+        **fields: Any,
     ) -> str:
-        """A GPU pod that runs, as a kubelet would say; returns its uid."""
+        """A GPU pod that runs, as a kubelet would say; returns its uid. `fields` go to its spec."""
         where = namespace or self.namespace
         resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
         spec: Raw = {
+            **fields,
             "nodeName": node,
             "serviceAccountName": account,
             "containers": [{"name": "main", "image": "none", "resources": resources}],

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.cluster
 class Sidecar:
     """Reports every 300 ms what a test says that its pod holds, and answers orders."""
 
-    def __init__(self, cast: Cast, pod: str, *, holds: float) -> None:
-        self.uid = cast.pod(pod)
+    def __init__(self, cast: Cast, pod: str, *, holds: float, **fields: Any) -> None:
+        self.uid = cast.pod(pod, **fields)
         self.holds = holds
         self.answer: str | None = None
         """To a Reclaim; None: it is under way."""
@@ -66,8 +66,15 @@ class Sidecar:
             thread.join()
 
 
-def enforce(cast: Cast, *actions: str, grace: int = 2, mode: str = "Enforce") -> None:
-    enforcement = {"mode": mode, "actions": list(actions), "gracePeriodSeconds": grace}
+def enforce(
+    cast: Cast, *actions: str, grace: int = 2, mode: str = "Enforce", timeout: int = 600
+) -> None:
+    enforcement = {
+        "mode": mode,
+        "actions": list(actions),
+        "gracePeriodSeconds": grace,
+        "evictionTimeoutSeconds": timeout,
+    }
     patch = json.dumps({"spec": {"enforcement": enforcement}})
     cast.kubectl("patch", "gpumemorypolicy", POLICY, "--type=merge", "-p", patch)
 
@@ -75,6 +82,11 @@ def enforce(cast: Cast, *actions: str, grace: int = 2, mode: str = "Enforce") ->
 def overuse(cast: Cast, pod: str) -> Raw:
     conditions = cast.get("pod", pod)["status"].get("conditions") or ()
     return next((one for one in conditions if one["type"] == names.OVERUSE_CONDITION), {})
+
+
+def grace_seconds(cast: Cast, pod: str) -> int:
+    """That it was told to end within; 0 where it was not."""
+    return int(cast.get("pod", pod)["metadata"].get("deletionGracePeriodSeconds", 0))
 
 
 def is_ending(cast: Cast, pod: str) -> bool:
@@ -158,11 +170,58 @@ def test_a_disruption_budget_holds_an_eviction_back(cast: Cast) -> None:
     with Sidecar(cast, "train", holds=9).running():
         cast.until(lambda: ("train", "Evict", "BlockedByPDB") in actions(cast))
         cast.until(lambda: "BlockedByPDB" in events(cast, "train"))
+        told = cast.get("gpumemorypolicy", POLICY)["status"]["recentActions"][0]["reason"]
+        assert "The disruption budget keep needs 1 healthy pods and has" in told
+        assert f"kubectl get pdb -n {cast.namespace}" in told
         labels = {"namespace": cast.namespace, "policy": POLICY, "reason": "BlockedByPDB"}
         cast.until(lambda: cast.series("gpumem_pods_over_limit", **labels) == [1])
         assert not is_ending(cast, "train")
         cast.kubectl("delete", "poddisruptionbudget", "keep")
         cast.until(lambda: is_ending(cast, "train"))
+
+
+def test_an_action_that_is_added_when_all_were_tried_is_taken(cast: Cast) -> None:
+    enforce(cast, "Reclaim", grace=0)
+    with Sidecar(cast, "train", holds=9).running() as sidecar:
+        sidecar.answer = "Busy"
+        cast.until(lambda: overuse(cast, "train").get("reason") == "ActionsExhausted")
+        assert "or add Evict to spec.enforcement.actions" in overuse(cast, "train")["message"]
+        enforce(cast, "Reclaim", "Evict", grace=0)
+        cast.until(lambda: is_ending(cast, "train"))
+    cast.until(lambda: len(actions(cast)) == 2)
+    assert actions(cast) == [("train", "Evict", "Done"), ("train", "Reclaim", "Busy")]
+
+
+YEAR = 31_536_000
+
+
+def test_nobody_gets_a_year_to_end(cast: Cast) -> None:
+    enforce(cast, "Evict", grace=0, timeout=60)
+    asks = Sidecar(cast, "asks", holds=9, terminationGracePeriodSeconds=YEAR)
+    given = Sidecar(cast, "given", holds=5)
+    cast.kubectl("delete", "pod", "given", f"--grace-period={YEAR}", "--wait=false")
+    assert grace_seconds(cast, "given") == YEAR
+    with asks.running(), given.running():
+        assert cast.until(lambda: grace_seconds(cast, "asks")) == 60
+        told = f"It gets 60 s to end, of {YEAR} s that it asks for"
+        assert told in overuse(cast, "asks")["message"]
+        given.holds = 9
+        cast.until(lambda: grace_seconds(cast, "given") < YEAR)
+        assert "and gets 60 s now" in overuse(cast, "given")["message"]
+        cast.until(lambda: len(actions(cast)) == 2)
+    assert sorted(actions(cast)) == [("asks", "Evict", "Done"), ("given", "Evict", "Done")]
+
+
+def test_whoever_is_over_or_near_is_told_when_audit_becomes_warn(cast: Cast) -> None:
+    enforce(cast, "Evict", grace=0, mode="Audit")
+    with Sidecar(cast, "over", holds=9).running(), Sidecar(cast, "near", holds=7.5).running():
+        cast.until(lambda: overuse(cast, "over").get("reason") == "WouldAct")
+        cast.until(lambda: overuse(cast, "near").get("reason") == "NearLimit")
+        assert not {"OverLimit", "NearLimit"} & {*events(cast, "over"), *events(cast, "near")}
+        enforce(cast, "Evict", grace=0, mode="Warn")
+        cast.until(lambda: "OverLimit" in events(cast, "over"))
+        cast.until(lambda: "NearLimit" in events(cast, "near"))
+    assert overuse(cast, "over")["reason"] == "OverLimit"
 
 
 def test_audit_records_and_touches_nobody(cast: Cast) -> None:

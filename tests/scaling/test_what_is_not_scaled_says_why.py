@@ -88,9 +88,10 @@ def test_two_policies_with_one_target(fleet: Fleets) -> None:
     found = fleet(maxReplicas=1)
     found.load_gib = 8
     found.deploy(1)
-    found.policy("second", priority=-1, scaling=[found.entry()])
+    # It would decide for pods that are created from now on; those that are there keep theirs.
+    found.policy("second", priority=10, scaling=[found.entry()])
     found.runs_until(lambda: found.told("second").get("reason") == "OtherPolicyScales")
-    assert "Policy training comes first" in found.told("second")["message"]
+    assert "belongs to policy training. Delete one of" in found.told("second")["message"]
     found.runs_until(lambda: found.told().get("reason") == "OnTarget")
 
 

@@ -16,6 +16,7 @@ from gpumem_operator.api.records import PolicyRecord, TenantRecord
 from gpumem_operator.api.transitions import condition
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.measured import measured_pod
+from gpumem_operator.enforcement.ending import USUAL_SECONDS
 from gpumem_operator.ledger import node_enforcers
 from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, has_finished, is_charged
 from gpumem_operator.ledger.groups import Group, group_size
@@ -150,6 +151,8 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
     ):
         if spec.get(field_name):
             slim_spec[field_name] = spec[field_name]
+    if (seconds := spec.get("terminationGracePeriodSeconds") or 0) > USUAL_SECONDS:
+        slim_spec["terminationGracePeriodSeconds"] = seconds
     status = raw.get("status") or {}
     slim_status: dict[str, Any] = {
         "phase": status.get("phase"),
@@ -183,8 +186,8 @@ def slim_pod(raw: Mapping[str, Any], memory_resource: str) -> dict[str, Any]:
 
 
 def _ending(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    ending = metadata.get("deletionTimestamp")
-    return {"deletionTimestamp": ending} if ending else {}
+    fields = ("deletionTimestamp", "deletionGracePeriodSeconds")
+    return {key: metadata[key] for key in fields if metadata.get(key)}
 
 
 def _controller(metadata: Mapping[str, Any]) -> Mapping[str, str] | None:

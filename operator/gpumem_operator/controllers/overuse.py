@@ -12,6 +12,7 @@ from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry
 from gpumem_operator.controllers.usage import UsageBoard
 from gpumem_operator.controllers.worker import timestamp
+from gpumem_operator.enforcement.ending import USUAL_SECONDS, Ending
 from gpumem_operator.enforcement.facts import Condition, Facts, Hold, Target
 from gpumem_operator.enforcement.judged import FRESH_SECONDS, holds_of, killable, reclaimable
 from gpumem_operator.reports.pictures import Sender
@@ -74,7 +75,8 @@ class Gathering:
             settings=settings,
             holds=holds,
             stored=stored,
-            terminating="deletionTimestamp" in entry.pod["metadata"],
+            ending=_ending(entry),
+            asks_seconds=entry.pod["spec"].get("terminationGracePeriodSeconds", USUAL_SECONDS),
             reclaimable=self._reclaimable(use, holds),
             killable=killable(use, holds),
         )
@@ -107,6 +109,13 @@ class Gathering:
         if use.source != "NodeAgent":
             return ()
         return reclaimable(use.rows, holds, Sender("NodeAgent", use.pod.node))
+
+
+def _ending(entry: PodEntry) -> Ending | None:
+    """What the API server has told the pod."""
+    metadata = entry.pod["metadata"]
+    by = _moment(metadata.get("deletionTimestamp"))
+    return Ending(by, metadata.get("deletionGracePeriodSeconds") or 0) if by else None
 
 
 def stored_condition(entry: PodEntry) -> Condition | None:

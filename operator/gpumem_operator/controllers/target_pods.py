@@ -1,6 +1,6 @@
 """The pods of a workload, as decisions about its replicas see them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from gpumem_operator import names
@@ -11,8 +11,7 @@ from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry
 from gpumem_operator.reports.reasons import NO_REPORT
 from gpumem_operator.reports.snapshot import Snapshot
-from gpumem_operator.scaling import reasons
-from gpumem_operator.scaling.facts import Hold, TargetPod
+from gpumem_operator.scaling.facts import TargetPod
 from gpumem_operator.scaling.preallocators import preallocating_framework
 
 Signal = Fraction | str
@@ -56,22 +55,16 @@ def _target_pod(entry: PodEntry, snapshot: Snapshot, signals: Mapping[str, Signa
     )
 
 
-def owned_by_others(
-    policy: PolicyRecord, entries: Sequence[PodEntry], policies: Sequence[PolicyRecord]
-) -> Hold | None:
-    """Why the policy has no say over these pods: another one decides for some of them."""
+def owners_of(entries: Iterable[PodEntry], policies: Sequence[PolicyRecord]) -> Mapping[str, str]:
+    """Names of the policies that decide for pods, by pod; empty where none does."""
     known = {one.name for one in policies}
-    for entry in entries:
-        owner = entry.labels.get(names.POLICY_LABEL, "") if entry.handled else ""
-        if owner not in known:
-            winner = policy_for(entry.labels, policies)
-            owner = winner.name if winner else ""
-        if owner != policy.name:
-            whose = f"belongs to policy {owner}" if owner else "belongs to no policy"
-            return Hold(
-                reasons.OTHER_POLICY_OWNS_PODS,
-                f"Pod {entry.measured.name} {whose}, so policy {policy.name} does not scale its"
-                " workload: move the entry of spec.scaling there, or let spec.selector of this"
-                " policy choose the pods and create them again.",
-            )
-    return None
+    return {entry.measured.name: _owner(entry, policies, known) for entry in entries}
+
+
+def _owner(entry: PodEntry, policies: Sequence[PolicyRecord], known: Collection[str]) -> str:
+    """Who admitted it, and where that is nobody any more, who selects it."""
+    owner = entry.labels.get(names.POLICY_LABEL, "") if entry.handled else ""
+    if owner in known:
+        return owner
+    winner = policy_for(entry.labels, policies)
+    return winner.name if winner else ""

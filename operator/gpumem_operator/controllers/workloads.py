@@ -1,8 +1,9 @@
 """Everything that a decision about the replicas of a workload needs, gathered at one moment."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gpumem_operator.admission.selection import rank
@@ -13,13 +14,14 @@ from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.engine_signals import EngineSignals
 from gpumem_operator.controllers.entries import PodEntry
 from gpumem_operator.controllers.scale_targets import NoScale, Scale, read_scale
-from gpumem_operator.controllers.target_pods import Signal, owned_by_others, pods_of, target_pods
+from gpumem_operator.controllers.target_pods import Signal, owners_of, pods_of, target_pods
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.discovery import Discovery
 from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.reports.snapshot import Snapshot
 from gpumem_operator.scaling import reasons
 from gpumem_operator.scaling.facts import Hold, TargetPod
+from gpumem_operator.scaling.scaler import who_scales
 
 _AT_ONCE: Final = 16
 """Targets that are looked at side by side."""
@@ -57,21 +59,17 @@ class Gatherer:
     async def workloads(
         self, policies: Iterable[PolicyRecord], snapshot: Snapshot
     ) -> list[Workload]:
-        """Of all these policies, in their order; nothing that goes wrong with one raises."""
+        """Of all these policies, those that come first before others; nothing that goes wrong with
+        one raises."""
         ranked = sorted(policies, key=rank)
         wanted = [(one, target) for one in ranked if one.spec for target in one.spec.scaling]
-        first: dict[tuple[str, other_scalers.Key], str] = {}
-        for policy, target in wanted:
-            place = (policy.namespace, other_scalers.key_of(target.target_ref))
-            first.setdefault(place, policy.name)
         spaces = {policy.namespace for policy, _ in wanted}
         scalers = dict(zip(spaces, await asyncio.gather(*map(self._scalers, spaces)), strict=True))
-        return await asyncio.gather(
-            *(
-                self._workload(policy, target, snapshot, scalers=scalers, first=first)
-                for policy, target in wanted
-            )
+        found = await asyncio.gather(
+            *(self._found(policy, target, scalers[policy.namespace]) for policy, target in wanted)
         )
+        settled = self._with_one_scaler(found)
+        return await asyncio.gather(*(self._measured(one, snapshot) for one in settled))
 
     async def _scalers(self, namespace: str) -> Scalers:
         try:
@@ -80,18 +78,10 @@ class Gatherer:
             text = f"Whether other autoscalers have the same target is not known: {error}."
             return Hold(reasons.UNREADABLE, text)
 
-    async def _workload(
-        self,
-        policy: PolicyRecord,
-        target: ScalingTarget,
-        snapshot: Snapshot,
-        *,
-        scalers: Mapping[str, Scalers],
-        first: Mapping[tuple[str, other_scalers.Key], str],
+    async def _found(
+        self, policy: PolicyRecord, target: ScalingTarget, scalers: Scalers
     ) -> Workload:
-        key = other_scalers.key_of(target.target_ref)
-        winner = first[policy.namespace, key]
-        why = _scaled_by_others(policy, target, winner, scalers[policy.namespace])
+        """Its scale and its pods, without what they hold."""
         try:
             async with self._places:
                 scale = await read_scale(
@@ -100,33 +90,43 @@ class Gatherer:
         except NoScale as error:
             return Workload(policy, target, error.why)
         entries = pods_of(self._cache, policy.namespace, scale.selector)
-        if why is None:
-            records = [one.record for one in self._cache.policies_of(policy.namespace)]
-            why = owned_by_others(policy, entries, records)
+        why = _scaled_by_others(target, scalers)
+        return Workload(policy, target, why, scale, tuple(entries))
+
+    def _with_one_scaler(self, found: Iterable[Workload]) -> list[Workload]:
+        """The same, of which at most one has the say about each workload."""
+        settled = list(found)
+        claims: defaultdict[tuple[str, other_scalers.Key], list[int]] = defaultdict(list)
+        for index, one in enumerate(settled):
+            if one.why_not is None:
+                key = other_scalers.key_of(one.target.target_ref)
+                claims[one.policy.namespace, key].append(index)
+        for (namespace, _), indices in claims.items():
+            records = [one.record for one in self._cache.policies_of(namespace)]
+            owners = owners_of(settled[indices[0]].entries, records)
+            answers = who_scales([settled[index].policy.name for index in indices], owners)
+            for index, why in zip(indices, answers, strict=True):
+                settled[index] = replace(settled[index], why_not=why)
+        return settled
+
+    async def _measured(self, found: Workload, snapshot: Snapshot) -> Workload:
         signals: Mapping[str, Signal] = {}
-        if why is None and target.engine_signal is not None:
-            signals = await self._signals.of_pods(entries, target.engine_signal)
-        pods = target_pods(entries, snapshot, signals)
-        return Workload(policy, target, why, scale, tuple(entries), pods)
+        engine = found.target.engine_signal
+        if found.why_not is None and engine is not None:
+            signals = await self._signals.of_pods(found.entries, engine)
+        return replace(found, pods=target_pods(found.entries, snapshot, signals))
 
 
-def _scaled_by_others(
-    policy: PolicyRecord, target: ScalingTarget, winner: str, scalers: Scalers
-) -> Hold | None:
+def _scaled_by_others(target: ScalingTarget, scalers: Scalers) -> Hold | None:
+    """Because of an autoscaler that is none of ours."""
     reference = target.target_ref
     if isinstance(scalers, Hold):
         return scalers
     other = scalers.get(other_scalers.key_of(reference))
-    if other is not None:
-        return Hold(
-            reasons.OTHER_SCALER,
-            f"{other} has the same target, {reference.kind} {reference.name}, and two autoscalers"
-            " would pull at its replicas: delete it, or the entry of spec.scaling.",
-        )
-    if winner != policy.name:
-        return Hold(
-            reasons.OTHER_POLICY_SCALES,
-            f"Policy {winner} comes first and has the same target, {reference.kind}"
-            f" {reference.name}: delete one of the two entries of spec.scaling.",
-        )
-    return None
+    if other is None:
+        return None
+    return Hold(
+        reasons.OTHER_SCALER,
+        f"{other} has the same target, {reference.kind} {reference.name}, and two autoscalers"
+        " would pull at its replicas: delete it, or the entry of spec.scaling.",
+    )

@@ -57,9 +57,11 @@ class Writer:
     async def create(self, path: str, body: Object) -> Object:
         return await self.api.create(path, body, seconds=self._time())
 
-    async def delete(self, path: str, *, uid: str) -> Object:
-        """Delete this very object and no other of its name."""
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    async def delete(self, path: str, *, uid: str, grace_seconds: int | None = None) -> Object:
+        """Delete this very object and no other of its name. None: it gets the time it asks for."""
+        body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        if grace_seconds is not None:
+            body["gracePeriodSeconds"] = grace_seconds
         return await self.api.request("DELETE", path, body=body, seconds=self._time())
 
     async def warn(self, about: Object, *, reason: str, message: str, now: str) -> None:

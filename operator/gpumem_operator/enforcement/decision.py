@@ -1,10 +1,11 @@
 """What is to be done about one pod: the condition first, then the deed.
 
     within --> near --> over: grace period --> actions in order --> exhausted
-      ^________^__________|__________________________|
+      ^________^__________|_____^____________________|
 
-The condition says which action was begun and when, and is stored before anything is done. Whoever
-leads next reads it there and goes on at the same place.
+The condition says which action was begun and when, which were tried before it, and what was told;
+it is stored before anything is done. Whoever leads next reads it there and goes on at the same
+place, and a policy that says something else by now is seen by it: no state is the last one.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,6 @@ from gpumem_operator.enforcement.facts import (
     ACTIONS_EXHAUSTED,
     DELETING,
     EVICTING,
-    EVICTION_LOOP,
     KILLING,
     NEAR_LIMIT,
     OVER_LIMIT,
@@ -31,8 +31,16 @@ from gpumem_operator.enforcement.facts import (
     Facts,
 )
 from gpumem_operator.enforcement.level import Level, level_of
-from gpumem_operator.enforcement.sentences import now_holds, what_follows
+from gpumem_operator.enforcement.sentences import (
+    nothing_left,
+    now_holds,
+    says,
+    what_an_excess_brings,
+    what_follows,
+    would_have,
+)
 from gpumem_operator.enforcement.steps import Deed, Doing, Finished, Policy, Removal, Stopped
+from gpumem_operator.enforcement.tried import tried_in, tried_so_far
 
 WOULD_HAVE: Final = "WouldHave"
 
@@ -70,21 +78,22 @@ class Decision:
 
 
 def decide(facts: Facts, now: datetime) -> Decision:
-    """The decision at this moment. Nothing follows from what is unknown."""
+    """The decision at this moment. Nothing follows from what is unknown, and nothing more is done
+    about a pod that ends soon."""
     level = level_of(facts)
-    if facts.terminating or level is Level.UNKNOWN:
+    leaves = facts.ending is not None and facts.ending.is_soon(now, facts.settings)
+    if leaves or level is Level.UNKNOWN:
         return Decision()
     if level is not Level.OVER:
         return _within(facts, level, now)
-    if facts.stored is None or facts.stored.status != "True":
+    stored = facts.stored
+    if stored is None or stored.status != "True":
         since = _whole_second(now)
-        begun = _condition(facts, OVER_LIMIT, what_follows(facts), now=now, since=since)
+        begun = _condition(facts, OVER_LIMIT, what_follows(facts), now=since, since=since)
         return Decision(begun, event=_told(facts, OVER_LIMIT))
-    if now < grace_ends(facts.stored, facts.settings):
-        return Decision()
-    if facts.mode == "Enforce":
-        return _act(facts, facts.stored, now)
-    return _audit(facts, facts.stored, now) if facts.mode == "Audit" else _warn(facts, now)
+    if now < grace_ends(stored, facts.settings) or facts.mode == "Warn":
+        return _nothing_yet(facts, stored, now)
+    return (_act if facts.mode == "Enforce" else _audit)(facts, stored, now)
 
 
 def grace_ends(condition: Condition, settings: Enforcement) -> datetime:
@@ -99,32 +108,36 @@ def _whole_second(moment: datetime) -> datetime:
 
 def _within(facts: Facts, level: Level, now: datetime) -> Decision:
     reason = NEAR_LIMIT if level is Level.NEAR else WITHIN_LIMIT
+    message = what_an_excess_brings(facts) if level is Level.NEAR else ""
     stored = facts.stored
     if stored is None and level is Level.WITHIN:
         return Decision()
-    if stored is not None and (stored.status, stored.reason) == ("False", reason):
+    same = stored is not None and (stored.status, stored.reason) == ("False", reason)
+    if same and stored is not None and (not message or says(stored.message, message)):
         return Decision()
     since = stored.since if stored is not None and stored.status == "False" else now
-    condition = _condition(facts, reason, "", now=now, since=since, status="False")
+    condition = _condition(facts, reason, message, now=now, since=since, status="False")
     ended = _SOFT.get(stored.reason) if stored is not None else None
     records = (_record(facts, ended, "Done", "use fell to the limit"),) if ended else ()
-    near = _told(facts, NEAR_LIMIT) if reason == NEAR_LIMIT and stored != condition else ""
+    near = _told(facts, NEAR_LIMIT) if reason == NEAR_LIMIT else ""
     return Decision(condition, records=records, event=near)
 
 
-def _warn(facts: Facts, now: datetime) -> Decision:
-    """Nothing more is done; what an earlier mode had begun ends here."""
-    if facts.stored is None or facts.stored.reason == OVER_LIMIT:
+def _nothing_yet(facts: Facts, stored: Condition, now: datetime) -> Decision:
+    """In its grace period, or under mode Warn; what an earlier policy had begun ends here."""
+    message = what_follows(facts)
+    if stored.reason == OVER_LIMIT and says(stored.message, message):
         return Decision()
-    since = facts.stored.since
-    return Decision(_condition(facts, OVER_LIMIT, what_follows(facts), now=now, since=since))
+    condition = _condition(facts, OVER_LIMIT, message, now=now, since=stored.since)
+    return Decision(condition, event=_told(facts, OVER_LIMIT))
 
 
 def _audit(facts: Facts, stored: Condition, now: datetime) -> Decision:
-    if stored.reason == WOULD_ACT or not facts.settings.actions:
+    if not facts.settings.actions:
+        return _nothing_yet(facts, stored, now)
+    message = would_have(facts)
+    if stored.reason == WOULD_ACT and says(stored.message, message):
         return Decision()
-    actions = ", then ".join(facts.settings.actions)
-    message = f"mode Enforce would have done: {actions}"
     condition = _condition(facts, WOULD_ACT, message, now=now, since=stored.since)
     return Decision(
         condition, records=(_record(facts, facts.settings.actions[0], WOULD_HAVE, message),)
@@ -132,62 +145,56 @@ def _audit(facts: Facts, stored: Condition, now: datetime) -> Decision:
 
 
 def _act(facts: Facts, stored: Condition, now: datetime) -> Decision:
-    if stored.reason == ACTIONS_EXHAUSTED:
-        return Decision()
+    """The first action of the policy that was not tried, as the policy is today."""
+    tried = tried_in(stored.message)
     records: list[Record] = []
-    began = stored.step_began
-    actions = facts.settings.actions
-    begun = _begun(stored, actions)
-    if begun is None:
-        begun, began = 0, now
-    elif stored.reason == EVICTION_LOOP:
-        began = now
-    for action in actions[begun:]:
+    for action in facts.settings.actions:
+        if action in tried:
+            continue
+        began = stored.step_began if stored.reason == _STAGES[action] else now
         step = _POLICIES[action](facts, began, now)
         if not isinstance(step, Finished):
-            return _during(facts, stored, action, step, began=began, records=records)
+            return _during(facts, action, step, began=began, records=records, tried=tried)
         records.append(_record(facts, action, step.result, step.message))
-        began = now
-    condition = _condition(facts, ACTIONS_EXHAUSTED, _EXHAUSTED, now=now, since=stored.since)
+        tried = (*tried, action)
+    if stored.reason == ACTIONS_EXHAUSTED and not records:
+        return Decision()
+    message = _sentences(nothing_left(facts), tried_so_far(tried))
+    condition = _condition(facts, ACTIONS_EXHAUSTED, message, now=now, since=stored.since)
     return Decision(condition, records=tuple(records), event=ACTIONS_EXHAUSTED)
-
-
-_EXHAUSTED: Final = (
-    "all actions of the policy were tried. Next step: use less in the program, declare more, or"
-    " add Evict to spec.enforcement.actions"
-)
-
-
-def _begun(stored: Condition, actions: list[Action]) -> int | None:
-    """Place of the action that was begun; None before the first one, or where the policy has
-    another list now."""
-    for place, action in enumerate(actions):
-        loops = stored.reason == EVICTION_LOOP and action in ("Evict", "Delete")
-        if stored.reason == _STAGES[action] or loops:
-            return place
-    return None
 
 
 def _during(
     facts: Facts,
-    stored: Condition,
     action: Action,
     step: Doing | Stopped,
     *,
     began: datetime,
     records: list[Record],
+    tried: tuple[Action, ...],
 ) -> Decision:
+    stored = facts.stored
+    assert stored is not None
     reason = step.reason if isinstance(step, Stopped) else _STAGES[action]
     deed = step.deed if isinstance(step, Doing) else None
-    if reason == stored.reason:
-        return Decision(None, deed, tuple(records))
-    message = step.message if isinstance(step, Stopped) else f"{action} has begun"
+    is_new = reason != stored.reason
+    if not is_new and not records:
+        return Decision(None, deed)
     if isinstance(step, Stopped):
-        records = [*records, _record(facts, action, reason, message)]
+        message = step.message
+        records = [*records, *([_record(facts, action, reason, message)] if is_new else [])]
+    else:
+        note = deed.note if isinstance(deed, Removal) else ""
+        message = _sentences(f"{action} has begun", note)
+    message = _sentences(message, tried_so_far(tried))
     condition = _condition(facts, reason, message, now=began, since=stored.since)
     # An eviction is told once it is known what became of it.
-    event = "" if isinstance(deed, Removal) else reason
+    event = "" if isinstance(deed, Removal) or not is_new else reason
     return Decision(condition, deed, tuple(records), event=event)
+
+
+def _sentences(*parts: str) -> str:
+    return ". ".join(part for part in parts if part)
 
 
 def _condition(
@@ -199,8 +206,7 @@ def _condition(
     since: datetime,
     status: Literal["True", "False"] = "True",
 ) -> Condition:
-    text = ". ".join(part for part in (now_holds(facts), message) if part)
-    return Condition(status, reason, since, now, f"{text}.")
+    return Condition(status, reason, since, now, f"{_sentences(now_holds(facts), message)}.")
 
 
 def _record(facts: Facts, action: Action, result: str, message: str) -> Record:

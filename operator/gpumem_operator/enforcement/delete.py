@@ -2,18 +2,18 @@
 
 from datetime import datetime, timedelta
 
-from gpumem_operator.enforcement.evict import in_a_loop, retry
+from gpumem_operator.enforcement.evict import no_further, removal, retry
 from gpumem_operator.enforcement.facts import Facts
-from gpumem_operator.enforcement.steps import RETRY_TIME, Doing, Removal, Step
+from gpumem_operator.enforcement.steps import RETRY_TIME, Doing, Step
 
 
 def step(facts: Facts, began: datetime, now: datetime) -> Step:
     """Evict, and delete once `evictionTimeoutSeconds` are over."""
-    if loop := in_a_loop(facts):
-        return loop
+    if stop := no_further(facts, now):
+        return stop
     if now - began < timedelta(seconds=facts.settings.eviction_timeout_seconds):
         return retry(facts, now)
     # A deletion that failed is tried again, at the same pace.
     failed = facts.tried is not None and facts.tried.result == "Failed"
     too_soon = failed and facts.tried is not None and now - facts.tried.at < RETRY_TIME
-    return Doing(None if too_soon else Removal("Delete"))
+    return Doing(None if too_soon else removal(facts, "Delete", now))

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from gpumem_operator.api.policy import Enforcement
+from gpumem_operator.enforcement.ending import USUAL_SECONDS, Ending, most_seconds
 from gpumem_operator.reports.pictures import Amount, Sender
 
 Action = Literal["Reclaim", "Evict", "Delete", "Kill"]
@@ -117,7 +118,10 @@ class Facts:
     holds: tuple[Hold, ...]
     """Of containers with a limit. Empty: nothing is judged."""
     stored: Condition | None = None
-    terminating: bool = False
+    ending: Ending | None = None
+    """Where the pod was told to end."""
+    asks_seconds: int = USUAL_SECONDS
+    """terminationGracePeriodSeconds: how long it wants to take for that."""
     reclaimable: tuple[Target, ...] = ()
     """Processes of containers over their limit whose shim can give cached memory back."""
     killable: tuple[Target, ...] = ()
@@ -133,9 +137,13 @@ class Facts:
     ) -> "Facts":
         """With what only the leader at work remembers. A pod that it has evicted is on its way out,
         whether the watch has told of it or not."""
+        ending = self.ending
+        if ending is None and tried is not None and tried.result == "Done":
+            most = min(self.asks_seconds, most_seconds(self.settings))
+            ending = Ending(tried.at + timedelta(seconds=most), most)
         return replace(
             self,
-            terminating=self.terminating or (tried is not None and tried.result == "Done"),
+            ending=ending,
             answers=answers,
             tried=tried,
             evictions_of_owner=evictions_of_owner,

@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Final
 
 from gpumem_operator.enforcement.facts import NEAR_LIMIT, Facts
+from gpumem_operator.enforcement.sentences import near_percent
 
 _RELIEF_PERCENT: Final = 5
 """So much below the threshold a warned pod has to be before it is warned of again."""
@@ -25,7 +26,13 @@ def level_of(facts: Facts) -> Level:
         return Level.OVER
     if any(not hold.used.known for hold in facts.holds):
         return Level.UNKNOWN
-    was_near = facts.stored is not None and facts.stored.reason == NEAR_LIMIT
-    percent = facts.settings.warn_percent - (_RELIEF_PERCENT if was_near else 0)
+    percent = facts.settings.warn_percent - (_RELIEF_PERCENT if _was_near(facts) else 0)
     near = any((hold.used.bytes or 0) * 100 > hold.limit_bytes * percent for hold in facts.holds)
     return Level.NEAR if near else Level.WITHIN
+
+
+def _was_near(facts: Facts) -> bool:
+    """By the threshold of today: another one counts at once."""
+    if facts.stored is None or facts.stored.reason != NEAR_LIMIT:
+        return False
+    return near_percent(facts.stored.message) in (None, facts.settings.warn_percent)

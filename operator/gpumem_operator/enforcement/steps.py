@@ -30,6 +30,10 @@ class Removal:
     """The pod is taken away: Evict by the Eviction API, Delete whatever budgets say."""
 
     action: Literal["Evict", "Delete"]
+    grace_seconds: int | None = None
+    """How long it gets to end; None: as long as it asks for."""
+    note: str = ""
+    """For people, where it gets less than it asks for."""
 
 
 Deed = Orders | Removal

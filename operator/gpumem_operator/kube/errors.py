@@ -20,10 +20,14 @@ class ApiError(Exception):
     +-- Gone       410: the resourceVersion or continue token is too old
     """
 
-    def __init__(self, what: str, message: str, status: int = 0) -> None:
+    def __init__(
+        self, what: str, message: str, status: int = 0, *, causes: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(f"{what}: {message}")
         self.status = status
         """HTTP status; 0 where no answer came."""
+        self.causes: Mapping[str, str] = causes or {}
+        """Sentences of the API server about what stood in the way, by its word for the reason."""
 
 
 class Unreached(ApiError):
@@ -56,4 +60,10 @@ def refused(what: str, content: bytes, status: int) -> ApiError:
 
 def of_status(what: str, found: Mapping[str, Any], status: int) -> ApiError:
     """The error for a Status object. Raises KeyError where it has no message."""
-    return _BY_STATUS.get(status, ApiError)(what, f"{status} {found['message']}", status)
+    causes = {
+        str(cause.get("reason")): str(cause["message"])
+        for cause in (found.get("details") or {}).get("causes") or ()
+        if cause.get("message")
+    }
+    message = f"{status} {found['message']}"
+    return _BY_STATUS.get(status, ApiError)(what, message, status, causes=causes)

@@ -6,9 +6,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
+from hypothesis import settings as rules
 from hypothesis import strategies as st
 
 from overuse import LISTED, World, facts, settings
+
+unhurried = rules(deadline=None)
 
 AMOUNTS = st.sampled_from([None, 1.0, 7.5, 8.0, 8.5, 20.0])
 TRACES = st.lists(AMOUNTS, min_size=1, max_size=80)
@@ -28,6 +31,7 @@ def worlds(draw: st.DrawFn) -> World:
     return World(pod, draw(ANSWERS), draw(st.sampled_from([0.0, 150.0, 1e9])))
 
 
+@unhurried
 @given(worlds(), st.lists(st.sampled_from([None, 1.0, 8.0]), max_size=80))
 def test_nobody_is_touched_who_was_never_over_its_limit(
     world: World, trace: list[float | None]
@@ -35,6 +39,7 @@ def test_nobody_is_touched_who_was_never_over_its_limit(
     assert world.run(trace).done == []
 
 
+@unhurried
 @given(worlds(), TRACES)
 def test_nothing_is_done_at_a_moment_that_is_unknown(
     world: World, trace: list[float | None]
@@ -45,6 +50,7 @@ def test_nothing_is_done_at_a_moment_that_is_unknown(
         assert used is not None or len(world.done) == before
 
 
+@unhurried
 @given(worlds(), st.lists(st.sampled_from([9.0, 20.0, None]), max_size=11), st.integers(0, 6))
 def test_noise_that_comes_down_within_the_grace_period_touches_nobody(
     world: World, burst: list[float | None], times: int
@@ -53,6 +59,7 @@ def test_noise_that_comes_down_within_the_grace_period_touches_nobody(
     assert world.run([*burst, 7.9] * times).done == []
 
 
+@unhurried
 @given(worlds(), TRACES)
 def test_actions_come_in_the_order_of_the_policy(world: World, trace: list[float | None]) -> None:
     for index, used in enumerate(trace):
@@ -64,6 +71,7 @@ def test_actions_come_in_the_order_of_the_policy(world: World, trace: list[float
             assert decision.condition.status == "True"
 
 
+@unhurried
 @given(worlds(), LONG_OVERUSE, st.lists(st.integers(0, 79), max_size=5))
 def test_the_same_trace_gives_the_same_actions_whenever_the_leader_changes(
     world: World, trace: list[float], restarts: list[int]
@@ -75,6 +83,7 @@ def test_the_same_trace_gives_the_same_actions_whenever_the_leader_changes(
     assert changed.done == alone.done
 
 
+@unhurried
 @given(worlds(), TRACES)
 def test_use_that_swings_around_the_limit_writes_no_more_than_it_swings(
     world: World, trace: list[float | None]
