@@ -63,6 +63,14 @@ def test_what_was_done_about_this_very_pod() -> None:
     assert "another one" not in text
 
 
+def test_actions_about_a_pod_that_are_not_shown_are_counted() -> None:
+    lines = explain_pod(over(), replace(KNOWN, actions=(EVICTED,) * 4))
+    assert "    1 earlier action stands in status.recentActions of the policy" in lines
+    assert not any(
+        "earlier" in line for line in explain_pod(over(), replace(KNOWN, actions=(EVICTED,) * 3))
+    )
+
+
 def test_an_evicted_pod_is_on_its_way_out_and_has_no_other_step() -> None:
     lines = explain_pod(over(deletionTimestamp="2026-01-01T11:01:38Z"), KNOWN)
     assert lines[0] == ("pod ml/train (Terminating, to be gone by 2026-01-01T11:01:38Z; Running)")
@@ -97,6 +105,12 @@ def test_a_policy_shows_its_latest_actions_and_that_auditing_does_nothing() -> N
         ]
         * 3
     )
+    assert (
+        "  and 2 earlier actions: kubectl gpumem why gmp/training -n ml -o json (recentActions)"
+        in policy_lines(raw)
+    )
+    few = raw | {"status": {"recentActions": [EVICTED] * 3}}
+    assert not any("earlier" in line for line in policy_lines(few))
     [audit] = [line for line in policy_lines(policy()) if line.startswith("  overuse: ")]
     assert audit == (
         "  overuse: enforcement mode Audit: overuse is recorded, nothing is done (Enforce would,"

@@ -207,7 +207,8 @@ class Enforcement(Model):
     respected. Delete: like Evict, but ignores budgets after evictionTimeoutSeconds. Kill: the
     process is ended (only with monitoring.mode NodeAgent). Default: Reclaim, Evict."""
     eviction_timeout_seconds: Annotated[int, Field(ge=1, le=86400)] = 600
-    """Seconds after which Delete no longer waits for a disruption budget. Default: 600."""
+    """Seconds after which Delete no longer waits for a disruption budget. Also the longest time to
+    end that a pod gets (30 at least), whatever its terminationGracePeriodSeconds. Default: 600."""
 
 
 _OUR_PATHS: Final = [posixpath.dirname(names.SHIM_PATH), names.RUN_PATH, names.TOKEN_PATH]

@@ -32,6 +32,9 @@ def overuse_lines(
     if decider is not None and decider.spec is not None and _is_told(found):
         yield f"    {decider.title}: {enforcement_in_words(decider.spec)}"
     yield from (f"    {action_line(one)}" for one in done[:MOST_ACTIONS])
+    if (earlier := len(done) - MOST_ACTIONS) > 0:
+        word = "action stands" if earlier == 1 else "actions stand"
+        yield f"    {earlier} earlier {word} in status.recentActions of the policy"
 
 
 def actions_about(pod: Row, actions: Sequence[Row]) -> list[Row]:

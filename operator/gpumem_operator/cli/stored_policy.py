@@ -18,7 +18,7 @@ def policy_lines(raw: Row) -> list[str]:
         f"policy {raw['metadata']['namespace']}/{record.name}",
         *_spec(record),
         *_pods(status),
-        *_actions(status),
+        *_actions(raw),
         *_scaling(record, status),
         *(
             f"  {one['type']}: {one['status']} ({one['reason']}): {one['message']}"
@@ -74,10 +74,15 @@ def _held_by(enforcers: Row, managed: int) -> str:
     return ", ".join([*counts, *rest]) or "there is no pod"
 
 
-def _actions(status: Row) -> Iterator[str]:
+def _actions(raw: Row) -> Iterator[str]:
     """The latest things that were done, or would have been."""
-    for action in (status.get("recentActions") or ())[:MOST_ACTIONS]:
+    actions = (raw.get("status") or {}).get("recentActions") or ()
+    for action in actions[:MOST_ACTIONS]:
         yield f"  recent action: {action_line(action, names_pod=True)}"
+    if (earlier := len(actions) - MOST_ACTIONS) > 0:
+        metadata = raw["metadata"]
+        command = f"kubectl gpumem why gmp/{metadata['name']} -n {metadata['namespace']} -o json"
+        yield f"  and {count(earlier, 'earlier action')}: {command} (recentActions)"
 
 
 def _scaling(record: PolicyRecord, status: Row) -> Iterator[str]:
@@ -91,8 +96,10 @@ def _scaling(record: PolicyRecord, status: Row) -> Iterator[str]:
             continue
         replicas = entry.get("currentReplicas")
         shown = "replicas unknown" if replicas is None else count(replicas, "replica")
+        desired = entry.get("desiredReplicas")
+        wanted_now = "" if desired in (None, replicas) else f", {desired} asked for"
         bounds = f"between {wanted.min_replicas} and {wanted.max_replicas}"
-        yield f"  scales {title} {bounds}, by {wanted.metric}: {shown}"
+        yield f"  scales {title} {bounds}, by {wanted.metric}: {shown}{wanted_now}"
         yield f"    {entry['reason']}: {entry['message']}"
         if changes := entry.get("changes"):
             last = changes[-1]
