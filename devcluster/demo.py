@@ -21,6 +21,7 @@ from typing import Any
 
 from devcluster.binaries import find_binaries
 from devcluster.demo_places import PLACES
+from devcluster.demo_room import with_room
 from devcluster.demo_stage import Stage
 from devcluster.demo_story import tell
 from devcluster.failure import ClusterError, log_tail
@@ -69,19 +70,19 @@ def _demo(place: str, *, keep: bool) -> int:
         holder = _spawn_holder(place, folder)
         say(f"starting the cluster and installing the chart ({USUAL_TIME[place]})")
         ready = _answer(holder, folder)
-        tell(
-            Stage(
-                Path(ready["kubeconfig"]),
-                Path(ready["kubectl"]),
-                ROOT,
-                no_live_use=ready["no_live_use"],
-                node=ready["node"],
-                runs_pods=ready["runs_pods"],
-            )
+        stage = Stage(
+            Path(ready["kubeconfig"]),
+            Path(ready["kubectl"]),
+            ROOT,
+            no_live_use=ready["no_live_use"],
+            node=ready["node"],
+            runs_pods=ready["runs_pods"],
         )
+        tell(stage)
         if keep:
+            closing = with_room(ready["closing"], stage)
             _let_go(holder, folder)
-            print(f"\n{ready['closing']}")
+            print(f"\n{closing}")
             return 0
     except BaseException:
         say("ending the cluster")

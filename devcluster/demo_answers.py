@@ -22,20 +22,28 @@ def over_the_limit_is_answered(stage: Stage) -> None:
     _wait_for_event(stage, "the eviction of greedy", "greedy", "Evicted", _RESEARCH)
     _wait_for_event(stage, "the order to cached", "cached", "Reclaiming", _RESEARCH)
     explain(
-        "`greedy` has been over its limit for longer. It can give nothing back, because there is",
-        "no shim in it, and the next action follows:",
+        "`greedy` has been over its limit for longer than that. Its shim found no framework that",
+        "could give memory back (`why` said NoFramework above), so nobody is asked, and the next",
+        "action follows at once:",
     )
     _events(stage, "greedy", _RESEARCH)
     stage.wait_for(
         "the end of the excess", "get", "pod", "cached", *_RESEARCH, "-o", _OVERUSE, until="False"
     )
-    explain("`cached` is warned first. After 10 s its shim empties the cache, and the pod lives:")
+    explain(
+        "`cached` is told that it is over its limit. 10 s later its shim is asked and empties the",
+        "cache, and the pod lives:",
+    )
     _events(stage, "cached", _RESEARCH, "type=Warning")
     stage.run("get", "pod", "cached", *_RESEARCH, "-o", _OVERUSE_MESSAGE)
-    lines = r'jsonpath={range .status.recentActions[*]}{.pod} {.action}: {.result}{"\n"}{end}'
+    line = r'{.time} {.pod} {.action}: {.result}{"\n"}'
+    lines = f"jsonpath={{range .status.recentActions[*]}}{line}{{end}}"
     stage.wait_for("both lines", "get", "gmp", "training", *_RESEARCH, "-o", lines,
-                   until=r"(?s)cached Reclaim: Done.*|greedy Evict: Done.*cached")  # fmt: skip
-    explain("The policy keeps the last actions, the newest first:")
+                   until=r"(?s)(?=.*cached Reclaim: Done)(?=.*greedy Evict: Done)")  # fmt: skip
+    explain(
+        "The policy keeps the last actions, the newest first, with what was tried in vain and what",
+        "would have been done under Audit:",
+    )
     stage.run("get", "gmp", "training", *_RESEARCH, "-o", lines)
 
 
@@ -81,4 +89,5 @@ def _wait_for_event(stage: Stage, what: str, name: str, reason: str, where: list
 def _events(stage: Stage, name: str, where: list[str], *more: str) -> None:
     selector = ",".join([f"involvedObject.name={name}", "reason!=Scheduled", *more])
     columns = "custom-columns-file=examples/demo/columns/told.txt"
-    stage.run("get", "events", *where, f"--field-selector={selector}", "-o", columns)
+    stage.run("get", "events", *where, f"--field-selector={selector}", "-o", columns,
+              "--sort-by=.lastTimestamp")  # fmt: skip

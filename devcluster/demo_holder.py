@@ -19,6 +19,7 @@ from types import FrameType
 
 from devcluster.binaries import find_binaries
 from devcluster.demo_places import PLACES, Place
+from devcluster.demo_room import OWN_POD, OWN_PODS
 from devcluster.failure import ClusterError
 from devcluster.upgrades import Upgrades
 
@@ -95,9 +96,9 @@ def _closing(place: Place, *, kubectl: Path, helm: Path) -> str:
 
 
 _OWN_POD = (
-    "A pod of your own that holds memory (6Gi; its annotation says how much). On live-node there",
-    "is room for five such pods:",
-    "  kubectl create -f examples/demo/own-pod.yaml",
+    "A pod of your own that holds memory (6Gi; its annotation says how much). On live-node and in",
+    f"the quota of research there is room for {OWN_PODS} such pods, each by a name of its own:",
+    f"  kubectl create -f {OWN_POD}",
     "  kubectl gpumem why pod/mine -n research",
 )
 _RUNS_NO_POD = """\

@@ -52,7 +52,11 @@ def test_each_step_shows_what_it_promises() -> None:
         "From 2 to 1 replicas. Its pods hold 12% of their limits",
     ):
         assert shown in story, f"{shown!r} is missing in:\n{story}"
-    assert re.search(r"^OverLimit +Container trainer holds \d+Mi of its limit of 8Gi", story, re.M)
+    times = re.findall(r"^(\S+Z) +(OverLimit|Reclaiming) +Container trainer holds", story, re.M)
+    assert [reason for _, reason in times] == ["OverLimit", "Reclaiming"]
+    assert times == sorted(times), "the earlier one first"
+    for since, said in re.findall(r"overuse: True \(\w+\) since (\S+), said at (\S+)", story):
+        assert since <= said
     assert re.search(r"research +240Gi +204Gi", story), story
     assert re.search(
         r"^steady +3Gi +4Gi +None: NoFramework +live-node +vision +vision", story, re.M
@@ -88,6 +92,7 @@ def test_a_kept_cluster_answers_until_it_is_stopped() -> None:
         assert re.search(r"^research +\S*training ", answers[0], re.M), answers[0]
         assert "steady" in answers[1], "kubectl finds the plugin"
         if not why_not():
+            assert "there is room for 3 such pods" in story, "28Gi of the quota are left"
             await_own_pod(hints[-1], environment)
         upgrade = re.findall(r"^  \S+/helm upgrade (?:.*\\\n)*.*$", story, re.MULTILINE)[0]
         subprocess.run(["bash", "-ec", upgrade], cwd=ROOT, env=environment, check=True)
