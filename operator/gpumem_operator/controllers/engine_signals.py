@@ -81,7 +81,7 @@ class EngineSignals:
             except UnreadableSignal as error:
                 return str(error)
 
-    async def _page(self, url: str) -> str:
+    async def _page(self, url: str) -> bytes:
         page = bytearray()
         async with self._session.get(url, allow_redirects=False) as answer:
             if answer.status != 200:
@@ -90,7 +90,7 @@ class EngineSignals:
                 page += chunk
                 if len(page) > LARGEST_PAGE:
                     raise UnreadableSignal(TOO_LARGE)
-        return page.decode(errors="replace")
+        return bytes(page)
 
 
 @asynccontextmanager
