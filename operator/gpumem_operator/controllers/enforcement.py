@@ -7,8 +7,9 @@ report alone, so that it costs nothing where nobody is.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from gpumem_operator.controllers.about import about_pod
@@ -28,7 +29,7 @@ from gpumem_operator.controllers.usage import UsageBoard
 from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.enforcement.decision import Decision, Record, decide, grace_ends
-from gpumem_operator.enforcement.facts import Condition, Tried
+from gpumem_operator.enforcement.facts import DELETING, EVICTING, Action, Condition, Tried
 from gpumem_operator.enforcement.order_book import OrderBook
 from gpumem_operator.enforcement.order_of_pods import Excess, full_cards, in_order
 from gpumem_operator.enforcement.sentences import now_holds
@@ -47,6 +48,9 @@ SECONDS: Final = 0.5
 """Between two looks at pods over their limit; their senders report as often."""
 _LEAST_SECONDS: Final = 0.05
 """Between two looks, however many reports and ends of grace periods ask for one."""
+
+
+_REMOVALS: Final[Mapping[str, Action]] = MappingProxyType({EVICTING: "Evict", DELETING: "Delete"})
 
 
 class _Watched(NamedTuple):
@@ -161,6 +165,7 @@ class EnforcementWorker:
 
     async def _treat(self, suspect: Suspect) -> None:
         uid, now = suspect.facts.uid, self._now()
+        self._recall(suspect, now)
         facts = suspect.facts.completed(
             answers=self._orders.answers(uid),
             tried=self._tried.get(uid),
@@ -177,6 +182,17 @@ class EnforcementWorker:
         if isinstance(deed, Removal):
             await self._remove(suspect, deed)
         await self._tell(suspect, decision)
+
+    def _recall(self, suspect: Suspect, now: datetime) -> None:
+        """Tell of a pod that a leader before has taken away, where that one could not."""
+        stored, uid = suspect.facts.stored, suspect.facts.uid
+        action = _REMOVALS.get(stored.reason) if stored is not None else None
+        if action is None or suspect.facts.ending is None or uid in self._tried:
+            return
+        self._tried[uid] = Tried("Done", now)
+        if not self._recent.tells_of(suspect):
+            message = "it was told to end while another leader did this"
+            self._note(suspect, Record(action, "Done", message))
 
     def _watch(self, suspect: Suspect, condition: Condition | None) -> None:
         uid = suspect.facts.uid
@@ -219,6 +235,8 @@ class EnforcementWorker:
                 worst.used.bytes if worst else None,
             )
             self._note(suspect, record)
+            # At once: a leader that ends before the others were treated would lose it.
+            await self._recent.write(None, self._now())
             word = {"Done": "Evicted" if removal.action == "Evict" else "Deleted"}
             await self._warn(suspect, word.get(outcome.result, outcome.result), record.message)
 

@@ -7,19 +7,21 @@ from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider, decide
+from gpumem_operator.api.policy import Enforcement
 from gpumem_operator.api.records import Surroundings
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry
 from gpumem_operator.controllers.usage import UsageBoard
 from gpumem_operator.controllers.worker import timestamp
 from gpumem_operator.enforcement.ending import USUAL_SECONDS, Ending
-from gpumem_operator.enforcement.facts import Condition, Facts, Hold, Target
+from gpumem_operator.enforcement.facts import NOT_JUDGED, Condition, Facts, Hold, Mode, Target
 from gpumem_operator.enforcement.judged import FRESH_SECONDS, holds_of, killable, reclaimable
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.sidecar_view import sidecar_view
 from gpumem_operator.reports.uses import GpuUse, PodUse
 
 Raw = Mapping[str, Any]
+_NOBODY: Final = Decider(None, None, "no policy")
 _NO_ROWS: Final[tuple[GpuUse, ...]] = ()
 
 
@@ -65,13 +67,15 @@ class Gathering:
         holds = holds_of(use, age_seconds=self._age(use))
         if stored is None and not any(hold.used.bytes for hold in holds):
             return None
-        decider = self._decider(entry)
-        if decider is None or decider.spec is None:
+        if self._cache.is_ignored(entry.measured.namespace):
             return None
-        settings = decider.spec.enforcement
+        decider = self._decider(entry) or _NOBODY
+        if decider.spec is None and (stored is None or stored.reason == NOT_JUDGED):
+            return None
+        settings = decider.spec.enforcement if decider.spec else Enforcement()
         facts = Facts(
             uid=use.pod.uid,
-            mode=settings.mode if decider.active else "Audit",
+            mode=_mode(decider),
             settings=settings,
             holds=holds,
             stored=stored,
@@ -84,8 +88,6 @@ class Gathering:
 
     def _decider(self, entry: PodEntry) -> Decider | None:
         namespace = entry.measured.namespace
-        if self._cache.is_ignored(namespace):
-            return None
         if namespace not in self._surroundings:
             self._surroundings[namespace] = self._cache.surroundings(namespace)
         return decide(entry.labels, self._surroundings[namespace])
@@ -109,6 +111,12 @@ class Gathering:
         if use.source != "NodeAgent":
             return ()
         return reclaimable(use.rows, holds, Sender("NodeAgent", use.pod.node))
+
+
+def _mode(decider: Decider) -> Mode:
+    if decider.spec is None:
+        return "None"
+    return decider.spec.enforcement.mode if decider.active else "Audit"
 
 
 def _ending(entry: PodEntry) -> Ending | None:

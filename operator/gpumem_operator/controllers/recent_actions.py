@@ -56,6 +56,15 @@ class RecentActions:
             line = {key: value for key, value in entry.items() if value is not None}
             self._waiting[pod.namespace, suspect.decider.policy_name].appendleft(line)
 
+    def tells_of(self, suspect: Suspect) -> bool:
+        """Whether it is known, or told in a status, that this very pod was taken away."""
+        uid = suspect.facts.uid
+        return uid in self._evictions or any(
+            line.get("uid") == uid and _was_taken_away(line)
+            for entry in self._cache.policies_of(suspect.entry.measured.namespace)
+            for line in entry.status.get("recentActions") or ()
+        )
+
     def evictions_of(self, suspect: Suspect, now: datetime) -> int:
         """Of other pods of the same owner within the last hour, by memory and by statuses."""
         owner, pod = suspect.owner, suspect.entry.measured
@@ -71,8 +80,7 @@ class RecentActions:
                 line["uid"]
                 for line in entry.status.get("recentActions") or ()
                 if line.get("ownerUid") == owner
-                and line.get("action") in ("Evict", "Delete")
-                and line.get("result") == "Done"
+                and _was_taken_away(line)
                 and line.get("time", "") > earliest
             }
         return len(uids - {pod.uid})
@@ -123,6 +131,10 @@ class RecentActions:
             self._waiting[key].pop()
         if not self._waiting.get(key):
             self._waiting.pop(key, None)
+
+
+def _was_taken_away(line: Mapping[str, Any]) -> bool:
+    return line.get("action") in ("Evict", "Delete") and line.get("result") == "Done"
 
 
 def _is_over(entry: PolicyEntry) -> bool:

@@ -22,6 +22,7 @@ from gpumem_operator.enforcement.facts import (
     EVICTING,
     KILLING,
     NEAR_LIMIT,
+    NOT_JUDGED,
     OVER_LIMIT,
     RECLAIMING,
     WITHIN_LIMIT,
@@ -80,6 +81,8 @@ class Decision:
 def decide(facts: Facts, now: datetime) -> Decision:
     """The decision at this moment. Nothing follows from what is unknown, and nothing more is done
     about a pod that ends soon."""
+    if facts.mode == "None":
+        return _unjudged(facts, now)
     level = level_of(facts)
     leaves = facts.ending is not None and facts.ending.is_soon(now, facts.settings)
     if leaves or level is Level.UNKNOWN:
@@ -104,6 +107,14 @@ def grace_ends(condition: Condition, settings: Enforcement) -> datetime:
 def _whole_second(moment: datetime) -> datetime:
     """Not before the moment: as times are stored, and so that no grace period is too short."""
     return moment + timedelta(microseconds=-moment.microsecond % 1_000_000)
+
+
+def _unjudged(facts: Facts, now: datetime) -> Decision:
+    """Whatever was said under a policy that is gone is taken back."""
+    if facts.stored is None or facts.stored.reason == NOT_JUDGED:
+        return Decision()
+    message = "No policy decides about what it holds"
+    return Decision(Condition("False", NOT_JUDGED, now, now, f"{message}."))
 
 
 def _within(facts: Facts, level: Level, now: datetime) -> Decision:

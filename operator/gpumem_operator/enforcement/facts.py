@@ -10,11 +10,14 @@ from gpumem_operator.enforcement.ending import USUAL_SECONDS, Ending, most_secon
 from gpumem_operator.reports.pictures import Amount, Sender
 
 Action = Literal["Reclaim", "Evict", "Delete", "Kill"]
-Mode = Literal["Audit", "Warn", "Enforce"]
+Mode = Literal["None", "Audit", "Warn", "Enforce"]
+"""None: no policy decides for the pod any more."""
 
 # Reasons of the pod's condition. They are the memory of what was begun: a new leader has no other.
 WITHIN_LIMIT: Final = "WithinLimit"
 """False: no container holds more than it may."""
+NOT_JUDGED: Final = "NotJudged"
+"""False: something was said, and since then no policy decides for the pod."""
 NEAR_LIMIT: Final = "NearLimit"
 """False: a container holds more than `warnPercent` of its limit."""
 OVER_LIMIT: Final = "OverLimit"

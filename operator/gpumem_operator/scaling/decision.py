@@ -173,9 +173,14 @@ def _told(
     text = hold.message if hold else f"Its pods {reading.told}"
     if not hold and wanted != replicas:
         text += f": {wanted} replicas instead of {replicas} would be right"
-    text = "; ".join([text.rstrip("."), *(limit.message for limit in limits)]) + "."
+    bounds = [limit.message for limit in limits]
+    text = "; ".join([text.rstrip("."), *bounds]) + "."
     if desired != replicas:
         reason = reasons.SCALED_UP if desired > replicas else reasons.SCALED_DOWN
+        if hold:
+            # Only a bound changes what is held.
+            why = "; ".join(bounds)
+            return reason, f"From {replicas} to {desired} replicas: {why}. Then: {hold.message}"
         return reason, f"From {replicas} to {desired} replicas. {text}"
     if hold:
         return hold.reason, text

@@ -221,6 +221,20 @@ def test_whatever_was_said_before_each_action_of_the_last_list_has_its_turn(
     assert len(world.records) <= 5 * len(steps), "nothing is recorded again and again"
 
 
+@pytest.mark.parametrize("reason", [*STAGES, "NearLimit"])
+@pytest.mark.parametrize("used", [4, 9, None])
+def test_without_a_policy_what_was_said_is_taken_back(reason: str, used: float | None) -> None:
+    decision, pod = decided(facts(used=used, mode="None", stored=condition(reason)), 1000)
+    assert decision.condition is not None
+    assert (decision.condition.status, decision.condition.reason) == ("False", "NotJudged")
+    assert (decision.deed, decision.event) == (None, "")
+    assert decide(pod, at(1001)) == Decision()
+    if used == 9:
+        again = decide(replace(pod, mode="Enforce"), at(2000))
+        assert again.condition is not None
+        assert (again.condition.reason, again.condition.since) == ("OverLimit", at(2000))
+
+
 def test_orders_of_a_stage_that_was_relaxed_are_withdrawn() -> None:
     reclaiming = facts(stored=condition("Reclaiming", began=60))
     assert isinstance(decide(reclaiming, at(61)).deed, Orders)

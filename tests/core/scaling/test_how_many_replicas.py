@@ -74,6 +74,13 @@ def test_what_is_out_of_bounds_is_brought_back_at_once_whatever_is_known(load: A
     assert decision(pods(*[load] * 9), maxReplicas=4).desired == 4
 
 
+def test_a_bound_that_changes_what_is_held_is_told_before_that_it_is_held() -> None:
+    found = decision(pods(*["Silent"] * 9), maxReplicas=6)
+    assert found.message.startswith(
+        "From 9 to 6 replicas: maxReplicas is 6. Then: Of 9 of 9 started pods the metric is not"
+    )
+
+
 def test_bounds_have_a_word_of_their_own() -> None:
     found = decision(pods(100, 100), maxReplicas=2)
     assert (found.desired, found.reason) == (2, reasons.AT_MAXIMUM)
