@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-from gpumem_operator.kube.api import Object, Query
+from gpumem_operator.kube.api import JSON, METADATA_OF_LIST, Object, Query
 from gpumem_operator.kube.errors import Gone
 from gpumem_operator.kube.listing import everything, pages
 from gpumem_operator.kube.resources import PODS
@@ -17,8 +17,10 @@ class Pages:
         self.names = list(names)
         self.forgets = forgets
         self.requests: list[Query] = []
+        self.accepted: set[str] = set()
 
-    async def get(self, path: str, *, query: Query | None = None) -> Object:
+    async def get(self, path: str, *, query: Query | None = None, accept: str = JSON) -> Object:
+        self.accepted.add(accept)
         assert path == "/api/v1/pods"
         assert query is not None
         self.requests.append(query)
@@ -43,6 +45,13 @@ async def test_all_pages_are_read_with_the_same_selector() -> None:
     assert await names_of(server) == ["a", "b", "c", "d", "e"]
     assert [request["labelSelector"] for request in server.requests] == ["x"] * 3
     assert [request["limit"] for request in server.requests] == ["500"] * 3
+
+
+@pytest.mark.parametrize(("only", "accepted"), [(False, JSON), (True, METADATA_OF_LIST)])
+async def test_every_page_is_asked_for_in_the_same_form(*, only: bool, accepted: str) -> None:
+    server = Pages("a", "b", "c")
+    assert [page async for page in pages(server, PODS, metadata_only=only)]
+    assert server.accepted == {accepted}
 
 
 async def test_an_empty_cluster_is_one_empty_page() -> None:

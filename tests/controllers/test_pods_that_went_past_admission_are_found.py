@@ -1,11 +1,14 @@
 """Which label a stored pod should carry."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controllers.stored import Raw, pod, policies, policy, tenant, tenant_of
-from gpumem_operator.admission.slipped import Relabel, relabel
+from gpumem_operator.admission.slipped import Relabel, is_right_whatever_decides, relabel
 from gpumem_operator.api.records import NamespaceRecord, PolicyRecord, Surroundings, TenantRecord
 from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.entries import pod_entry
 
 LABEL = "gpumemory.dev/managed"
 POLICY = policies(policy(selector={"matchLabels": {"workload": "training"}}))
@@ -48,6 +51,22 @@ def test_a_pod_that_admission_handled_gets_its_label_back() -> None:
     assert wanted(pod(source="Policy")) == "true"
     assert wanted(pod(source="Policy", labels={LABEL: "false"})) == "true"
     assert wanted(pod(source="Policy", labels={LABEL: "true"})) is None
+
+
+@given(
+    gpus=st.sampled_from([None, 1]),
+    source=st.sampled_from([None, "Policy"]),
+    label=st.sampled_from([None, "true", "false"]),
+)
+def test_a_pod_that_is_right_whatever_decides_is_never_touched(
+    gpus: int | None, source: str | None, label: str | None
+) -> None:
+    raw = pod(gpus=gpus, source=source, labels={} if label is None else {LABEL: label})
+    entry = pod_entry(raw, Values())
+    right = is_right_whatever_decides(entry.labels, gpu=entry.gpu, handled=entry.handled)
+    assert right == ((gpus, source, label) == (1, "Policy", "true"))
+    for tenants in ((), TENANT):
+        assert not right or wanted(raw, policies=POLICY, tenants=tenants) is None
 
 
 def test_a_label_that_claims_what_admission_did_not_do_is_corrected() -> None:

@@ -49,6 +49,11 @@ def test_a_process_that_installed_it_reads_what_the_api_server_stores() -> None:
         "assert json.loads(text)['a']['a'] is not None\n"
         "assert aiohttp.typedefs.DEFAULT_JSON_DECODER(text.encode())['a'] is not None\n"
         "assert json.loads('[1.5]', parse_float=str) == ['1.5']\n"
+        "assert json.loads('[1, -2.5, null, \"\\\\ud800\"]') == [1, -2.5, None, '\\ud800']\n"
+        "assert json.loads(b'\\xef\\xbb\\xbf{}') == {}\n"
+        "try: json.loads('{')\n"
+        "except json.JSONDecodeError as error: assert 'Expecting' in str(error)\n"
+        "else: raise SystemExit(1)\n"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

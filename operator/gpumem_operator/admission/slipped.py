@@ -43,6 +43,12 @@ def relabel(pod: Mapping[str, Any], surroundings: Surroundings, values: Values) 
     )
 
 
+def is_right_whatever_decides(labels: Mapping[str, str], *, gpu: bool, handled: bool) -> bool:
+    """Whether `relabel` has nothing to do whatever the surroundings are: admission handled the
+    pod, which its label says. So it is with nearly all pods."""
+    return gpu and handled and labels.get(names.MANAGED_LABEL) == MANAGED
+
+
 def _wanted(pod: Mapping[str, Any], surroundings: Surroundings, values: Values) -> str | None:
     if not is_gpu_pod(pod, values.memory_resource):
         return None

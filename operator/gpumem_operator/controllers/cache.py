@@ -25,9 +25,9 @@ from gpumem_operator.controllers.entries import (
     slim_node,
 )
 from gpumem_operator.controllers.inbox import Inbox
+from gpumem_operator.controllers.lists import read_all, read_changed
 from gpumem_operator.controllers.table import Key, Row, Table
 from gpumem_operator.kube.api import Api
-from gpumem_operator.kube.listing import pages
 from gpumem_operator.kube.resources import NAMESPACES, NODES, PODS, POLICIES, TENANTS, Resource
 
 WATCHED_PODS: Final = names.MANAGED_LABEL
@@ -160,27 +160,19 @@ class Cache:
         # Two lists of one table at a time would not tell what went away during which.
         async with self._listing:
             for resource, table in self.tables:
-                await _list(api, resource, table)
+                if resource is not PODS:
+                    await read_all(api, resource, table)
+            await self._renew_pods(api)
         self.complete = True
 
     async def list_pods(self, api: Api) -> None:
-        """Read the pods anew that carry our label. Raises ApiError."""
+        """Know every pod with our label as it is when this is called, or later. Raises ApiError."""
         async with self._listing:
-            await _list(api, PODS, self.pods)
+            await self._renew_pods(api)
 
-
-async def _list(api: Api, resource: Resource, table: Table[Any]) -> None:
-    listed: set[str] = set()
-    version = ""
-    table.begin_list()
-    async for page in pages(api, resource, labels=WATCHED_PODS if resource is PODS else ""):
-        if page.restarts:
-            listed.clear()
-        for raw in page.items:
-            table.see(raw)
-            listed.add(raw["metadata"]["uid"])
-        version = page.version
-    table.end_list(listed, version)
+    async def _renew_pods(self, api: Api) -> None:
+        read = read_changed if len(self.pods) else read_all
+        await read(api, PODS, self.pods, labels=WATCHED_PODS)
 
 
 def _index(places: dict[str, set[Key]], key: Key, value: object | None) -> None:

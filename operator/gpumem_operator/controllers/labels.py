@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gpumem_operator import names
-from gpumem_operator.admission.slipped import Relabel, relabel
+from gpumem_operator.admission.slipped import Relabel, is_right_whatever_decides, relabel
 from gpumem_operator.api.records import Surroundings
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
@@ -126,7 +126,7 @@ class LabelWorker:
             known: dict[str, Surroundings] = {}
             for key in await self._suspects.take(settle=self._periods.settle):
                 row = self._cache.pods.get(key)
-                if row is not None:
+                if row is not None and not _is_right(row.value):
                     await self._correct(row.value.pod, known)
 
     async def _correct(self, pod: Mapping[str, Any], known: dict[str, Surroundings]) -> bool:
@@ -161,6 +161,10 @@ class LabelWorker:
             names.MANAGED_LABEL,
             change.value,
         )
+
+
+def _is_right(entry: PodEntry) -> bool:
+    return is_right_whatever_decides(entry.labels, gpu=entry.gpu, handled=entry.handled)
 
 
 def _spec_changed(

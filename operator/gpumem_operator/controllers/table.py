@@ -43,14 +43,20 @@ class Table(Generic[V]):
     def __len__(self) -> int:
         return len(self._rows)
 
+    def knows(self, raw: Mapping[str, Any]) -> bool:
+        """Whether this version of an object, of which the metadata suffice, or a newer one was
+        seen; that of a namesake counts too."""
+        known = self._rows.get(key_of(raw))
+        return known is not None and known.version >= _version(raw["metadata"])
+
     def see(self, raw: Mapping[str, Any]) -> None:
         """Take in one version of an object, unless a newer one is known."""
         metadata = raw["metadata"]
-        key, uid, version = key_of(raw), metadata["uid"], _version(metadata)
-        known = self._rows.get(key)
-        if uid in (self._gone or ()) or (known is not None and known.version >= version):
+        key, uid = key_of(raw), metadata["uid"]
+        if uid in (self._gone or ()) or self.knows(raw):
             return
-        row = Row(uid, version, self._read(raw))
+        known = self._rows.get(key)
+        row = Row(uid, _version(metadata), self._read(raw))
         self._rows[key] = row
         if known is None or known.value != row.value:
             self._tell(key, known, row)

@@ -22,6 +22,10 @@ from gpumem_operator.kube.errors import ApiError, Unreached, refused
 REQUEST_SECONDS: Final = 15.0
 """Longer than any healthy answer, a page of 500 large pods included."""
 
+JSON: Final = "application/json"
+METADATA_OF_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""What to accept for a list without anything but the metadata of its objects."""
+
 Object = dict[str, Any]
 """One object as the API server sends it."""
 Query = Mapping[str, str]
@@ -46,9 +50,16 @@ class Api:
         self._headers = headers
 
     async def get(
-        self, path: str, *, query: Query | None = None, seconds: float = REQUEST_SECONDS
+        self,
+        path: str,
+        *,
+        query: Query | None = None,
+        accept: str = JSON,
+        seconds: float = REQUEST_SECONDS,
     ) -> Object:
-        return await self.request("GET", path, query=query, seconds=seconds)
+        return await self.request(
+            "GET", path, query=query, headers={"Accept": accept}, seconds=seconds
+        )
 
     async def create(self, path: str, body: Object, *, seconds: float = REQUEST_SECONDS) -> Object:
         return await self.request("POST", path, body=body, seconds=seconds)
@@ -75,7 +86,7 @@ class Api:
         path: str,
         *,
         body: Object | list[Object] | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
         seconds: float = REQUEST_SECONDS,
@@ -92,7 +103,7 @@ class Api:
                     path,
                     query_params=list((query or {}).items()),
                     header_params={
-                        "Accept": "application/json",
+                        "Accept": JSON,
                         "Content-Type": content_type,
                         **(headers or {}),
                     },

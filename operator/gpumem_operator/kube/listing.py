@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gpumem_operator.kube.api import Object, Query
+from gpumem_operator.kube.api import JSON, METADATA_OF_LIST, Object, Query
 from gpumem_operator.kube.errors import Gone
 from gpumem_operator.kube.resources import Resource
 
@@ -16,7 +16,7 @@ _RESTARTS: Final = 3
 class Reader(Protocol):
     """The part of the API that a list needs."""
 
-    async def get(self, path: str, *, query: Query | None = None) -> Object: ...
+    async def get(self, path: str, *, query: Query | None = None, accept: str = JSON) -> Object: ...
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,17 @@ class Page:
     restarts: bool
 
 
-async def pages(reader: Reader, resource: Resource, *, labels: str = "") -> AsyncIterator[Page]:
+async def pages(
+    reader: Reader, resource: Resource, *, labels: str = "", metadata_only: bool = False
+) -> AsyncIterator[Page]:
     """All objects of a kind in the whole cluster; `labels` is a label selector.
+
+    With `metadata_only` they come without spec and status, which a list of pods mostly consists of.
 
     All pages show the same moment. Where the API server forgot that moment between two pages (410),
     the list begins anew. Raises ApiError, and Gone after three new beginnings.
     """
+    accept = METADATA_OF_LIST if metadata_only else JSON
     query = {"limit": str(PAGE_SIZE)} | ({"labelSelector": labels} if labels else {})
     restarts_left = _RESTARTS
     token = ""
@@ -42,7 +47,9 @@ async def pages(reader: Reader, resource: Resource, *, labels: str = "") -> Asyn
     while first or token:
         try:
             answer = await reader.get(
-                resource.path(), query=query | ({"continue": token} if token else {})
+                resource.path(),
+                query=query | ({"continue": token} if token else {}),
+                accept=accept,
             )
         except Gone:
             if not restarts_left or not token:
