@@ -15,7 +15,7 @@ from gpumem_operator.api.pods import KINDS, is_gpu_pod, is_gpu_resource, is_hand
 from gpumem_operator.api.records import PolicyRecord, TenantRecord
 from gpumem_operator.api.transitions import condition
 from gpumem_operator.api.values import Values
-from gpumem_operator.controllers.measured import measured_pod
+from gpumem_operator.controllers.measured import has_started, measured_pod
 from gpumem_operator.enforcement.ending import USUAL_SECONDS
 from gpumem_operator.ledger import node_enforcers
 from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, has_finished, is_charged
@@ -85,6 +85,16 @@ class PodEntry:
     @property
     def uid(self) -> str:
         return str(self.pod["metadata"]["uid"])
+
+    @property
+    def node(self) -> str:
+        """By name; empty while it has none."""
+        return self.pod["spec"].get("nodeName") or ""
+
+    @property
+    def started(self) -> bool:
+        """As measurement sees it, without all else that it looks at."""
+        return has_started(self.pod)
 
     @cached_property
     def group(self) -> Group | None:

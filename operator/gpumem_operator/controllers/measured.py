@@ -24,11 +24,17 @@ def measured_pod(pod: Mapping[str, Any], values: Values) -> MeasuredPod:
         containers=tuple(_gpu_container(one, values) for one in facts.gpu_containers),
         container_names=frozenset(every),
         container_ids=status.get("containerIDs") or {},
-        started=status.get("phase") == "Running" or bool(status.get("containerIDs")),
+        started=has_started(pod),
         has_sidecar=names.SIDECAR_CONTAINER in every,
         shares_processes=bool(spec.get("shareProcessNamespace") or spec.get("hostPID")),
         created=metadata.get("creationTimestamp") or "",
     )
+
+
+def has_started(pod: Mapping[str, Any]) -> bool:
+    """Whether kubelet tells of containers, or that the pod runs; from a slim pod."""
+    status = pod["status"]
+    return status.get("phase") == "Running" or bool(status.get("containerIDs"))
 
 
 def _gpu_container(container: ContainerFacts, values: Values) -> GpuContainer:
