@@ -88,3 +88,16 @@ def test_room_is_kept_as_long_as_the_tenant_does_not_charge_the_pod() -> None:
     assert (found.seen, found.opened) == (frozenset({uid}), frozenset({uid}))
     [account] = found.accounts
     assert account.charged_bytes == 8 * GIB
+
+
+def test_a_pod_that_is_being_deleted_waits_for_nothing_and_keeps_no_room() -> None:
+    """A finalizer may keep it for long, and no scheduler takes it."""
+    ends = a_pod("ends", gates=WAITS)
+    ends["metadata"]["deletionTimestamp"] = "2026-03-01T00:00:00Z"
+    uid = ends["metadata"]["uid"]
+    reserved = {"podUID": uid, "namespace": "team", "name": "ends", "bytes": 8 * GIB}
+    found = picture(ends, reservations=[reserved], **COUNTED)
+    assert found.waiting == ()
+    assert uid in found.opened
+    [account] = found.accounts
+    assert account.charged_bytes == 0

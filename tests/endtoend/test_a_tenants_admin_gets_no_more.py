@@ -226,6 +226,16 @@ def test_the_picture_of_a_static_pod_can_not_become_a_pod(space: Team, admin: Ad
     assert "config.mirror" in answer
 
 
+def test_a_gate_of_our_name_on_a_pod_without_gpus_is_its_authors(space: Team, admin: Admin) -> None:
+    """It keeps nothing back, and the operator opens gates of GPU pods alone."""
+    body = pod("plain", limits={"cpu": "1"}, schedulingGates=[{"name": GATE}])
+    assert admin.tries("create", "-f", "-", input=body) == ""
+    assert gates_of(space, "plain") == [GATE]
+    assert admin.tries(*patch("pod/plain", {"spec": {"schedulingGates": None}})) == ""
+    assert gates_of(space, "plain") == []
+    space.kubectl("delete", "pod", "plain", "--force", "--grace-period=0")
+
+
 def test_after_all_that_nothing_has_changed(space: Team) -> None:
     until_charged(space, 8)
     assert space.get("gmt", SPACE)["spec"]["quota"]["limit"] == "8Gi"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -40,6 +41,35 @@ def second(team: Team) -> str:
 
 def label(team: Team, *labels: str) -> None:
     team.cluster.kubectl("label", "namespace", team.name, "--overwrite", *labels)
+
+
+@contextmanager
+def updates_of_pods_fail(team: Team) -> Iterator[None]:
+    """Somebody's webhook has to be asked about each, and nobody answers for it."""
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    hook = {
+        "name": "nobody.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{**pods, "operations": ["UPDATE"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.name}},
+        "sideEffects": "None",
+        "timeoutSeconds": 1,
+        "admissionReviewVersions": ["v1"],
+    }
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": team.name},
+        "webhooks": [hook],
+    }
+    team.cluster.kubectl("create", "-f", "-", input=json.dumps(body))
+    try:
+        # API servers take it up on their own time.
+        team.create(pod("probe", limits={"cpu": "1"}))
+        team.until("label", "pod", "probe", "--overwrite", "a=b", until="failed calling webhook")
+        yield
+    finally:
+        team.cluster.kubectl("delete", "validatingwebhookconfiguration", team.name)
 
 
 def uid(team: Team, name: str) -> str:
@@ -83,6 +113,23 @@ def test_a_lowered_limit_evicts_nobody(team: Team) -> None:
     end(team, "first")
     end(team, "other")
     goes_on(team, "new")
+
+
+def test_pods_about_to_go_on_wait_again_where_the_limit_was_lowered(team: Team) -> None:
+    """As when their gates could not be opened for a while: a webhook of somebody else is down."""
+    put_tenant(team, limit="16Gi")
+    with updates_of_pods_fail(team):
+        for name in ("first", "other"):
+            create(team, name)
+        kept = "jsonpath={.status.reservations[*].name}"
+        team.until("get", "gmt", team.name, "-o", kept, until="first other")
+        put_tenant(team, limit="8Gi")
+        generation = team.get("gmt", team.name)["metadata"]["generation"]
+        seen = "jsonpath={.status.observedGeneration};"
+        team.until("get", "gmt", team.name, "-o", seen, until=f"{generation};")
+    goes_on(team, "first")
+    waits(team, "other")
+    until_charged(team, 8)
 
 
 def test_a_namespace_that_gets_another_label_takes_its_pods_to_the_other_tenant(

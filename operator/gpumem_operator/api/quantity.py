@@ -100,6 +100,16 @@ def show_bytes(amount: int) -> str:
     return f"{amount / unit:.1f}{suffix}"
 
 
+def show_apart(amount: int, other: int) -> str:
+    """`show_bytes` of the amount, or all of it where the other one would read the same.
+
+    >>> show_apart(5 * GIB + 2**20 + 1, 5 * GIB + 2**20), show_apart(5 * GIB, 4 * GIB)
+    ('5369757697', '5Gi')
+    """
+    shown = show_bytes(amount)
+    return format_bytes(amount) if amount != other and shown == show_bytes(other) else shown
+
+
 def add_bytes(amounts: Iterable[int]) -> int:
     """The sum, or the largest quantity: a status can hold nothing above it."""
     return min(sum(amounts), LARGEST_BYTES)

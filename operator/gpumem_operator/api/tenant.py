@@ -52,6 +52,9 @@ class Reservation(Model):
     """Name of the pod."""
     bytes: int
     """What is kept for it, in bytes."""
+    seen: bool | None = None
+    """true: a leader had seen the pod when it was kept, so one that is not there is gone. Absent: a
+    webhook kept it, and the pod may be on its way."""
 
 
 class QueuedPod(Model):
@@ -113,8 +116,9 @@ class TenantStatus(Model):
     used_bytes: int | None = None
     """What the tenant's pods were measured to hold, in bytes. Absent: nothing is measured."""
     held_bytes: int | None = None
-    """Of what is left, what waiting pods hold that have waited for holdAfterSeconds, in bytes: pods
-    that can not wait do not get it. Absent: not counted yet."""
+    """What pods ask for that have waited for holdAfterSeconds, in bytes: so much of what is left,
+    or all of it where less is, goes neither to those behind them nor to pods that can not wait.
+    Absent: not counted yet."""
     unknown_pods: int | None = None
     """Pods whose use can not be read at present; they are not in usedBytes. Absent: not counted
     yet."""
@@ -130,7 +134,7 @@ class TenantStatus(Model):
             },
         ),
     ] = []
-    """Room kept for pods that the leader has not seen yet."""
+    """Room kept for pods that are not charged yet."""
     queue: Annotated[list[QueuedPod], Field(max_length=50)] = []
     """The first 50 waiting pods, in the order in which they will be let through."""
     top_pods: Annotated[list[TopPod], Field(max_length=10)] = []

@@ -48,7 +48,7 @@ class Alarms:
         return last is not None and self._now() - last < PAUSE
 
 
-def turned_true(before: Mapping[str, Any], after: Mapping[str, Any], kind: str) -> bool:
-    """Whether the condition became True between two statuses of an object."""
+def turned(before: Mapping[str, Any], after: Mapping[str, Any], kind: str, to: str) -> bool:
+    """Whether the condition came to this status between two statuses of an object."""
     then, now = (condition(status, kind).get("status") for status in (before, after))
-    return now == "True" and then != "True"
+    return now == to and then != to

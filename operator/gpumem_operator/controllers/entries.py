@@ -128,16 +128,18 @@ class PodEntry:
 def pod_entry(raw: Mapping[str, Any], values: Values) -> PodEntry:
     """A stored pod whose declarations were verified."""
     finished = has_finished(raw)
+    terminating = bool((raw.get("metadata") or {}).get("deletionTimestamp"))
     return PodEntry(
         pod=slim_pod(raw, values.memory_resource),
         gpu=is_gpu_pod(raw, values.memory_resource),
         handled=is_handled(raw),
         finished=finished,
         charged=is_charged(raw),
-        terminating=bool((raw.get("metadata") or {}).get("deletionTimestamp")),
+        terminating=terminating,
         server=preallocating_server(raw),
         growing=growing_frameworks(raw),
-        gated=not finished and is_gated(raw),
+        # No scheduler takes a pod that is being deleted, however long a finalizer keeps it.
+        gated=not finished and not terminating and is_gated(raw),
         values=values,
     )
 

@@ -7,7 +7,7 @@ crash between two requests overruns nothing; the next turn, or the next leader, 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
@@ -16,8 +16,10 @@ from gpumem_operator.api.stored_status import differs
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry, TenantEntry
-from gpumem_operator.controllers.gates import fence, open_gate
+from gpumem_operator.controllers.fences import Fences
+from gpumem_operator.controllers.gate_opener import GateOpener
 from gpumem_operator.controllers.inbox import Inbox
+from gpumem_operator.controllers.lost_pods import LostPods
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.queue_events import QueueEvents
 from gpumem_operator.controllers.queue_picture import Picture, picture_of
@@ -27,13 +29,11 @@ from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.errors import Conflict, NotFound
 from gpumem_operator.kube.lease import LeadershipLost
-from gpumem_operator.kube.resources import NAMESPACES, PODS, TENANTS
+from gpumem_operator.kube.resources import NAMESPACES, TENANTS
 from gpumem_operator.ledger import epoch
 from gpumem_operator.ledger.epoch import Standing
-from gpumem_operator.ledger.groups import WaitingPod
 from gpumem_operator.ledger.queue import Turn, decide
 from gpumem_operator.ledger.queue_status import queue_status
-from gpumem_operator.ledger.reservation import Reservation, overdue, unseen_since
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS
 
 _LOG = logging.getLogger(__name__)
@@ -41,8 +41,6 @@ _SETTLE: Final = 0.05
 """Seconds in which changes are gathered: a queue that moves is written some times a second."""
 _LOOK_AGAIN: Final = 10.0
 """Seconds: reservations lapse, and pods begin to hold, without any event."""
-_AT_ONCE: Final = 16
-"""Gates that are being opened at the same time."""
 
 
 class QueueWorker:
@@ -63,7 +61,6 @@ class QueueWorker:
         self._values = values
         self._periods = periods
         self._now = now
-        self._monotonic = monotonic
         self._epoch = 0
         self._begun = False
         self._raised: set[str] = set()
@@ -71,9 +68,23 @@ class QueueWorker:
         self._touched = Touched()
         self._gone: set[str] = set()
         """Uids of pods that are not there any more, of which a reservation may be left."""
-        self._unseen: dict[str, float] = {}
+        self._lost = LostPods(cache, writer, monotonic=monotonic)
         self._events = QueueEvents(writer, now=now)
         self._changed: Inbox[str] = Inbox()
+        self._opener = GateOpener(
+            cache,
+            writer,
+            retry_seconds=periods.retry,
+            again=lambda: self._changed.add("gates"),
+            monotonic=monotonic,
+        )
+        self._fences = Fences(
+            cache,
+            writer,
+            retry_seconds=periods.retry,
+            again=lambda: self._changed.add("fences"),
+            monotonic=monotonic,
+        )
         cache.pods.listeners.append(self._pod_changed)
         cache.tenants.listeners.append(lambda _, __, ___: self._changed.add("tenants"))
         cache.namespaces.listeners.append(self._namespace_changed)
@@ -97,6 +108,7 @@ class QueueWorker:
         await self._until_done("beginning", self.begin)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._events.run())
+            group.create_task(self._opener.run())
             group.create_task(self._turns())
 
     async def _turns(self) -> None:
@@ -148,20 +160,38 @@ class QueueWorker:
         picture = await self._surely_unwanted(
             picture_of(self._cache, self._values, recount=recount), recount
         )
-        await self._look_for_unseen(picture)
+        self._gone |= await self._lost.look(picture)
         self._gone &= {one.pod_uid for one in picture.reservations}
-        turn = decide(
+        turn = await self._fenced(picture)
+        await self._write(picture, turn)
+        # What a later leader fenced is for it to decide about.
+        self._opener.open(pod for pod in turn.through if pod.fenced_by <= self._epoch)
+        self._events.tell(picture, turn)
+
+    async def _fenced(self, picture: Picture) -> Turn:
+        """A decision that takes room back from nobody who could not be fenced before."""
+        self._fences.keep(picture.waiting)
+        keeping: frozenset[str] = frozenset()
+        fenced: frozenset[str] = frozenset()
+        while True:
+            turn = self._decide(picture, keeping=keeping)
+            due = [pod for pod in turn.lacking if pod.uid not in fenced]
+            failed = await self._fences.put(due, epoch=self._epoch)
+            if not failed:
+                return turn
+            fenced |= {pod.uid for pod in due} - failed
+            keeping |= failed
+
+    def _decide(self, picture: Picture, *, keeping: Container[str] = frozenset()) -> Turn:
+        return decide(
             picture.accounts,
             picture.waiting,
             opened=picture.opened,
             gone=self._gone,
+            keeping=keeping,
             alive=picture.alive,
             now=self._now().timestamp(),
         )
-        await self._fence(turn.lacking)
-        await self._write(picture, turn)
-        await self._open(turn.through)
-        self._events.tell(picture, turn)
 
     async def _adopt_tenants(self) -> None:
         """Tenants that came since, or that an earlier leader wrote to once more."""
@@ -226,29 +256,10 @@ class QueueWorker:
         stored = row.value.status.get("epoch")
         return epoch.standing(stored, self._epoch, raised=row.uid in self._raised)
 
-    async def _fence(self, pods: Iterable[WaitingPod]) -> None:
-        """Before room that was kept for them is given away. Raises Conflict where one changed."""
-        for pod in pods:
-            await fence(self._cache, self._writer, pod, epoch.fence(self._epoch, pod.version))
-
     async def _write_status(self, name: str, version: int, status: Mapping[str, Any]) -> None:
         path = TENANTS.path(name, subresource="status")
         # The next decision has to know what is stored now, and not when the watch tells it.
         self._cache.tenants.see(await self._writer.store_status(path, version, status))
-
-    async def _open(self, pods: Iterable[WaitingPod]) -> None:
-        places = asyncio.Semaphore(_AT_ONCE)
-
-        async def one(pod: WaitingPod) -> None:
-            async with places:
-                with attempt("queue", f"gate of pod {pod.title}") as outcome:
-                    await open_gate(self._cache, self._writer, pod)
-            if outcome.failed:
-                pause = 0.0 if outcome.overtaken else self._periods.retry
-                asyncio.get_running_loop().call_later(pause, self._changed.add, "gates")
-
-        # What a later leader fenced is for it to decide about.
-        await asyncio.gather(*(one(pod) for pod in pods if pod.fenced_by <= self._epoch))
 
     async def _surely_unwanted(self, picture: Picture, recount: Container[str]) -> Picture:
         """A gate that no tenant wants is opened at once, so it has to be true.
@@ -265,31 +276,3 @@ class QueueWorker:
                 self._cache.namespaces.see(await self._writer.api.get(NAMESPACES.path(name)))
         await self._adopt_tenants()
         return picture_of(self._cache, self._values, recount=recount)
-
-    async def _look_for_unseen(self, picture: Picture) -> None:
-        """Reservations of pods that nobody has seen for a while: are there such pods at all?"""
-        unseen = {
-            one.pod_uid: one for one in picture.reservations if one.pod_uid not in picture.seen
-        }
-        now = self._monotonic()
-        self._unseen = unseen_since(self._unseen, unseen, now)
-        for uid in overdue(self._unseen, now):
-            if await self._is_there(unseen[uid]):
-                self._unseen[uid] = now
-            else:
-                self._gone.add(uid)
-
-    async def _is_there(self, one: Reservation) -> bool:
-        """Reads the pod by name; one that is there is taken in with its namespace, so that the next
-        turn charges it to the tenants that it has."""
-        path = PODS.path(one.name, namespace=one.namespace)
-        try:
-            found = await self._writer.api.get(path)
-            if found["metadata"]["uid"] != one.pod_uid:
-                return False
-            namespace = await self._writer.api.get(NAMESPACES.path(one.namespace))
-        except NotFound:
-            return False
-        self._cache.namespaces.see(namespace)
-        self._cache.pods.see(found)
-        return True

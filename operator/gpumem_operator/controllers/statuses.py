@@ -16,14 +16,15 @@ from gpumem_operator.api.conditions import (
     MEASUREMENT_UNAVAILABLE,
     UNREADABLE,
     USING_MORE_THAN_CHARGED,
+    WITHIN_QUOTA,
 )
 from gpumem_operator.api.measure import Measure
-from gpumem_operator.api.records import PolicyRecord, TenantRecord
+from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.stored_status import differs
 from gpumem_operator.api.transitions import condition
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.about import about_policy, about_tenant
-from gpumem_operator.controllers.alarms import Alarms, turned_true
+from gpumem_operator.controllers.alarms import Alarms, turned
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.charged_pods import charged_pods
 from gpumem_operator.controllers.entries import PodEntry, PolicyEntry, TenantEntry
@@ -41,6 +42,8 @@ from gpumem_operator.reports.snapshot import Snapshot
 
 _NO_NAMESPACE: Final = ""
 """In the inbox: a tenant changed."""
+_BAD: Final = {USING_MORE_THAN_CHARGED: "True", WITHIN_QUOTA: "False"}
+"""Conditions of tenants that an event tells of when they come to this status."""
 _BY_LEADER_ALONE: Final = frozenset({"chargedBytes", "observedGeneration"})
 """What webhooks give room away by: stored by a leader alone that has listed the pods."""
 
@@ -173,8 +176,10 @@ class StatusWorker:
         if row is not None and row.value is entry and differs(entry.status, wanted):
             path = TENANTS.path(record.name, subresource="status")
             await self._writer.store_status(path, row.version, wanted)
-            if turned_true(entry.status, wanted, USING_MORE_THAN_CHARGED):
-                await self._tell_of_use_above_charge(record, wanted)
+            for kind, bad in _BAD.items():
+                if turned(entry.status, wanted, kind, bad):
+                    message = str(condition(wanted, kind).get("message"))
+                    await self._alarms.tell(about_tenant(record), kind=kind, message=message)
 
     def _counts(self, entry: TenantEntry) -> bool:
         """Whether a charge may be stored: webhooks give room away by what is written here.
@@ -183,12 +188,6 @@ class StatusWorker:
         """
         epoch = self._epoch()
         return epoch is not None and entry.status.get("epoch") == epoch
-
-    async def _tell_of_use_above_charge(
-        self, tenant: TenantRecord, status: Mapping[str, Any]
-    ) -> None:
-        message = str(condition(status, USING_MORE_THAN_CHARGED).get("message"))
-        await self._alarms.tell(about_tenant(tenant), kind=USING_MORE_THAN_CHARGED, message=message)
 
     def _measure(self, pod: PodEntry) -> Measure:
         view = self._measured.pods.get(pod.measured.uid)

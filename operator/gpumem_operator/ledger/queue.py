@@ -2,7 +2,8 @@
 
 By PriorityClass, then age; what does not fit is passed over. An entry that was passed over for its
 tenant's `holdAfterSeconds` holds the room back from those behind it; one that can never fit, or
-that is not complete, holds nothing.
+that is not complete, holds nothing. Where a quota was lowered below what is charged and reserved,
+pods that were about to go on wait again, the last in order first.
 """
 
 from collections import Counter
@@ -51,19 +52,28 @@ def decide(
     *,
     opened: Container[str] = frozenset(),
     gone: Container[str] = frozenset(),
+    keeping: Container[str] = frozenset(),
     alive: Mapping[Group, int] = _NOBODY,
     now: float,
 ) -> Turn:
     """The turn of the leader. Taken again with what it led to, it changes nothing.
 
     `accounts` has every tenant that any pod needs. `opened` and `gone` are as for `standing`;
+    `keeping` are uids of pods that wait and whose reservations can not be taken back at present;
     `alive` counts the pods of groups that are not gated; `now` is in seconds since 1970.
     """
     accounts = tuple(accounts)
     kept = {one.name: standing(one.stored, opened=opened, gone=gone) for one in accounts}
-    through = _provided(pods, kept)
+    movable = [pod for pod in pods if pod.uid not in keeping]
+    # What can not be taken back at present is no reason to take more from others.
+    counted = {
+        name: tuple(one for one in rows if one.pod_uid not in keeping)
+        for name, rows in kept.items()
+    }
+    through = _within_quotas(_provided(movable, kept), accounts, counted, movable)
     books = {
-        one.name: Book(one, _still_needed(kept[one.name], one, pods, through)) for one in accounts
+        one.name: Book(one, _still_needed(kept[one.name], one, movable, through))
+        for one in accounts
     }
     members = Counter(alive)
     members.update(pod.group for pod in through if pod.group is not None)
@@ -71,11 +81,11 @@ def decide(
     others = [pod for pod in pods if pod.uid not in provided]
     waiting = []
     for entry in entries_of(others, members):
-        obstacle = _obstacle(entry, books)
+        obstacle = _obstacle(entry, books) or _kept_back(entry, books, keeping)
         if obstacle is None:
             for pod in entry.pods:
                 for tenant, amount in (pod.needs or {}).items():
-                    reservation = Reservation(pod.uid, pod.namespace, pod.name, amount)
+                    reservation = Reservation(pod.uid, pod.namespace, pod.name, amount, seen=True)
                     books[tenant].reserve(reservation)
             continue
         holds = _holds(entry, obstacle, books, now)
@@ -85,19 +95,64 @@ def decide(
         waiting.append(Waiting(entry, obstacle, holds))
     reservations = {name: tuple(book.reservations) for name, book in books.items()}
     held = {name: book.held_bytes for name, book in books.items()}
-    return Turn(reservations, through, _lacking(others, kept), tuple(waiting), held)
+    lacking = _lacking([pod for pod in movable if pod.uid not in provided], kept)
+    return Turn(reservations, through, lacking, tuple(waiting), held)
 
 
 def _provided(
     pods: Iterable[WaitingPod], kept: Mapping[str, Iterable[Reservation]]
 ) -> tuple[WaitingPod, ...]:
-    """Pods that have every reservation they need; those that need none among them."""
-    reserved = {name: {one.pod_uid for one in rows} for name, rows in kept.items()}
+    """Pods that have all that they need reserved; those that need nothing among them.
+
+    What was reserved may be less than is needed by now: the tenant's `wholeGPU` was raised.
+    """
+    reserved = {
+        name: {one.pod_uid: one.amount_bytes for one in rows} for name, rows in kept.items()
+    }
     return tuple(
         pod
         for pod in pods
-        if pod.needs is not None and all(pod.uid in reserved[name] for name in pod.needs)
+        if pod.needs is not None
+        and all(reserved[name].get(pod.uid, -1) >= amount for name, amount in pod.needs.items())
     )
+
+
+def _within_quotas(
+    provided: tuple[WaitingPod, ...],
+    accounts: Iterable[Account],
+    kept: Mapping[str, Iterable[Reservation]],
+    pods: Iterable[WaitingPod],
+) -> tuple[WaitingPod, ...]:
+    """Without the last of them, while what is taken is more than a quota; groups stay whole."""
+    excess = {one.name: _excess(one, kept[one.name], pods, provided) for one in accounts}
+    if not any(amount > 0 for amount in excess.values()):
+        return provided
+    dropped: set[str] = set()
+    groups: set[Group] = set()
+    for pod in sorted(provided, key=lambda pod: pod.order, reverse=True):
+        rows = {name: _kept_for(pod, kept[name]) for name in pod.needs or ()}
+        if any(amount and excess[name] > 0 for name, amount in rows.items()):
+            dropped.add(pod.uid)
+            if pod.group is not None:
+                groups.add(pod.group)
+            for name, amount in rows.items():
+                excess[name] -= amount
+    return tuple(pod for pod in provided if pod.uid not in dropped and pod.group not in groups)
+
+
+def _excess(
+    account: Account,
+    kept: Iterable[Reservation],
+    pods: Iterable[WaitingPod],
+    provided: Iterable[WaitingPod],
+) -> int:
+    needed = _still_needed(kept, account, pods, provided)
+    reserved = sum(one.amount_bytes for one in needed)
+    return account.charged_bytes + reserved - account.limit_bytes
+
+
+def _kept_for(pod: WaitingPod, kept: Iterable[Reservation]) -> int:
+    return sum(one.amount_bytes for one in kept if one.pod_uid == pod.uid)
 
 
 def _lacking(
@@ -131,6 +186,14 @@ def _obstacle(entry: Entry, books: Mapping[str, Book]) -> Obstacle | None:
     if entry.missing:
         return Obstacle(Reason.INCOMPLETE)
     return obstacles[0] if obstacles else None
+
+
+def _kept_back(entry: Entry, books: Mapping[str, Book], keeping: Container[str]) -> Obstacle | None:
+    """What it has is to be taken back first."""
+    if entry.needs and any(pod.uid in keeping for pod in entry.pods):
+        name, amount = next(iter(entry.needs.items()))
+        return Obstacle(Reason.NO_ROOM, name, amount, books[name].room)
+    return None
 
 
 _WEIGHT: Final = {reason: place for place, reason in enumerate(Reason)}

@@ -3,13 +3,17 @@
     (none) --reserve--> standing --convert--> charged
                            |
                            +--give back--> (none)   another tenant has no room for the gated pod
+                           +--give way---> (none)   the quota was lowered
                            +--lapse------> (none)   there is no such pod
 
 Reserve: written into the tenant's status, with its resourceVersion, before the pod may go on.
 Convert: the leader sees the pod without our gate; charge and reservation change in one write.
 Give back: by the leader where another tenant has no room for the gated pod; by a webhook where the
 pod is refused elsewhere, or nobody waits for the answer any more.
-Lapse: the leader has not seen the pod for LAPSE_SECONDS, and a read by name does not find its uid.
+Give way: the quota was lowered, and more is charged and reserved than it: the last in order of the
+gated pods wait again.
+Lapse: a read by name does not find the pod's uid, at once where a leader has seen the pod before,
+else once none has seen it for LAPSE_SECONDS: it may still be on its way from a webhook.
 Only the leader opens gates, and only of pods that have all their reservations in stored statuses.
 Before one that lacks another is given back, the pod is fenced: an earlier leader that was about to
 open its gate can not do so any more, because it read the pod under another resourceVersion.
@@ -34,6 +38,8 @@ class Reservation:
     namespace: str
     name: str
     amount_bytes: int
+    seen: bool = False
+    """Whether a leader had seen the pod when it was kept."""
 
 
 def stored_reservations(status: Mapping[str, Any]) -> tuple[Reservation, ...]:
@@ -44,6 +50,7 @@ def stored_reservations(status: Mapping[str, Any]) -> tuple[Reservation, ...]:
             str(row.get("namespace") or ""),
             str(row.get("name") or ""),
             int(row.get("bytes") or 0),
+            seen=row.get("seen") is True,
         )
         for row in status.get("reservations") or ()
     )
@@ -57,6 +64,7 @@ def reservation_rows(reservations: Iterable[Reservation]) -> list[dict[str, Any]
             "namespace": one.namespace,
             "name": one.name,
             "bytes": one.amount_bytes,
+            **({"seen": True} if one.seen else {}),
         }
         for one in reservations
     ]
@@ -80,6 +88,8 @@ def unseen_since(
     return {uid: before.get(uid, now) for uid in unseen}
 
 
-def overdue(unseen: Mapping[str, float], now: float) -> frozenset[str]:
-    """Uids that have to be looked for by name now."""
-    return frozenset(uid for uid, since in unseen.items() if now - since >= LAPSE_SECONDS)
+def overdue(
+    unseen: Iterable[Reservation], since: Mapping[str, float], now: float
+) -> list[Reservation]:
+    """Those whose pods have to be looked for by name now."""
+    return [one for one in unseen if one.seen or now - since[one.pod_uid] >= LAPSE_SECONDS]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from gpumem_operator.api.quantity import show_bytes
+from gpumem_operator.api.quantity import show_apart, show_bytes
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,13 @@ class Room:
         """The same once so much more is reserved."""
         return replace(self, reserved_bytes=self.reserved_bytes + amount_bytes)
 
-    def in_words(self) -> str:
-        """What is left, and where the rest is, for people."""
+    def in_words(self, asked_bytes: int | None = None) -> str:
+        """What is left, and where the rest is, for people; told apart from what was asked for."""
+        left = max(self.left_bytes, 0)
+        known = left if asked_bytes is None else asked_bytes
+        over = f", {show_bytes(-self.left_bytes)} more than it" if self.left_bytes < 0 else ""
         return (
-            f"{show_bytes(max(self.left_bytes, 0))} of {show_bytes(self.limit_bytes)} are left"
+            f"{show_apart(left, known)} of {show_bytes(self.limit_bytes)} are left"
             f" ({show_bytes(self.charged_bytes)} charged, {show_bytes(self.reserved_bytes)}"
-            " reserved for pods on their way)"
+            f" reserved for pods on their way{over})"
         )

@@ -1,132 +1,22 @@
-"""A small API server and leaders, each of which takes one step at a time.
+"""Leaders at the small API server, each of which takes one step at a time.
 
-The server compares resourceVersions and nothing else. Leaders see pods late, twice and in any
-order, stop between any two steps, and go on although another one leads: nothing here asks a lease.
+They see pods late, twice and in any order, stop between any two steps, and go on although another
+one leads: nothing here asks a lease. Gates are opened at any time after they were decided about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
 
+from core.queue.small_server import ConflictError, NoAnswerError, Pod, Server, Tenant
 from gpumem_operator.ledger import epoch
 from gpumem_operator.ledger.book import Account
 from gpumem_operator.ledger.groups import Group, WaitingPod
 from gpumem_operator.ledger.queue import Turn, decide
-from gpumem_operator.ledger.reservation import Reservation
 
 HOLD_AFTER = 5.0
-MEMBERSHIP: Mapping[str, tuple[str, ...]] = {
-    "alone": ("a",),
-    "first": ("a",),
-    "both": ("a", "b"),
-    "second": ("b",),
-    "third": ("refusing",),
-    "fourth": ("b", "refusing"),
-}
-"""Tenants of each namespace; pods of `refusing` are reserved for by webhooks and never gated."""
-COVERED = {**MEMBERSHIP, "first": ("a", "b")}
-"""The same once `b` selects another namespace."""
-REFUSING = ("third", "fourth")
-
-
-@dataclass(frozen=True)
-class Pod:
-    """One version of a pod."""
-
-    uid: str
-    namespace: str
-    amount: int
-    version: int
-    created: float
-    gated: bool
-    finished: bool = False
-    deleted: bool = False
-    group: Group | None = None
-    priority: int = 0
-    fence: int = 0
-
-    @property
-    def charged(self) -> bool:
-        return not (self.gated or self.finished or self.deleted)
-
-
-@dataclass(frozen=True)
-class Tenant:
-    """One version of a tenant with its status."""
-
-    name: str
-    limit: int
-    version: int = 1
-    epoch: int | None = None
-    charged: int = 0
-    counted: bool = False
-    """Whether `charged` was written under this limit."""
-    held: int = 0
-    reservations: tuple[Reservation, ...] = ()
-
-
-class ConflictError(Exception):
-    """Somebody else wrote first."""
-
-
-@dataclass
-class Server:
-    """What is stored."""
-
-    tenants: dict[str, Tenant]
-    pods: dict[str, Pod] = field(default_factory=dict)
-    version: int = 1
-    now: float = 0.0
-    history: list[Pod] = field(default_factory=list)
-    """Every version of every pod, for watches."""
-    members: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MEMBERSHIP)
-    """Whoever decides knows them at once; what was decided before stays as it is."""
-
-    def write(self, wanted: Tenant) -> Tenant:
-        """A status, if its version is the stored one. Raises ConflictError."""
-        if self.tenants[wanted.name].version != wanted.version:
-            raise ConflictError
-        self.version += 1
-        stored = self.tenants[wanted.name] = replace(wanted, version=self.version)
-        return stored
-
-    def set_limit(self, name: str, limit: int) -> None:
-        self.write(replace(self.tenants[name], limit=limit, counted=False))
-
-    def put(self, pod: Pod) -> Pod:
-        self.version += 1
-        stored = replace(pod, version=self.version)
-        if stored.deleted:
-            self.pods.pop(stored.uid, None)
-        else:
-            self.pods[stored.uid] = stored
-        self.history.append(stored)
-        return stored
-
-    def patch(self, pod: Pod) -> Pod | None:
-        """What a patch of a pod as it was read answers: None where there is none any more.
-
-        Raises ConflictError where it changed.
-        """
-        stored = self.pods.get(pod.uid)
-        if stored is not None and stored.version != pod.version:
-            raise ConflictError
-        return stored and self.put(pod)
-
-    def taken(self, tenant: str, *, without: Container[str] = ()) -> int:
-        """What the tenant's pods take, and what is kept for others: counted from what is true."""
-        charged = {
-            pod.uid: pod.amount
-            for pod in self.pods.values()
-            if pod.charged and tenant in self.members[pod.namespace]
-        }
-        kept = {
-            one.pod_uid: one.amount_bytes
-            for one in self.tenants[tenant].reservations
-            if one.pod_uid not in charged
-        }
-        return sum(amount for uid, amount in (charged | kept).items() if uid not in without)
 
 
 class Leader:
@@ -142,8 +32,12 @@ class Leader:
         self.raising = sorted(server.tenants)
         self.raised: set[str] = set()
         self.fencing: list[Pod] = []
+        self.keeping: set[str] = set()
+        """Uids of pods that could not be fenced for this decision."""
         self.pending: list[Tenant] = []
         self.through: list[Pod] = []
+        self.opening: list[Pod] = []
+        """Patches of gates on their way, beside everything else."""
 
     @property
     def ready(self) -> bool:
@@ -161,9 +55,18 @@ class Leader:
         elif self.pending:
             self._write(self.pending.pop(0))
         elif self.through:
-            self._open(self.through.pop(0))
+            self.opening += [pod for pod in self.through if pod not in self.opening]
+            self.through = []
         else:
+            self.keeping.clear()
             self._decide()
+
+    def open(self, number: int) -> None:
+        """One of the gates, whoever leads by now."""
+        pod = self.opening.pop(number)
+        with suppress(NoAnswerError):
+            if pod.fence <= self.epoch:
+                self._patch(replace(pod, gated=False))
 
     def see(self, pod: Pod) -> None:
         """An event: old ones and second ones change nothing."""
@@ -190,6 +93,7 @@ class Leader:
             [self._waiting(pod) for pod in self._pods() if pod.gated and not pod.finished],
             opened={pod.uid for pod in self._pods() if not pod.gated or pod.finished},
             gone=self.gone | {pod.uid for pod in self.pods.values() if pod.deleted},
+            keeping=self.keeping,
             alive=_alive(list(self._pods())),
             now=self.server.now,
         )
@@ -264,12 +168,13 @@ class Leader:
     def _standing(self, stored: Tenant) -> epoch.Standing:
         return epoch.standing(stored.epoch, self.epoch, raised=stored.name in self.raised)
 
-    def _open(self, pod: Pod) -> None:
-        if pod.fence <= self.epoch:
-            self._patch(replace(pod, gated=False))
-
     def _fence(self, pod: Pod) -> None:
-        self._patch(replace(pod, fence=self.epoch))
+        try:
+            self._patch(replace(pod, fence=self.epoch))
+        except NoAnswerError:
+            self.keeping.add(pod.uid)
+            self._forget()
+            self._decide()
 
     def _patch(self, pod: Pod) -> None:
         try:

@@ -14,7 +14,8 @@ from functools import partial
 
 import pytest
 
-from core.queue.model import COVERED, ConflictError, Leader, Pod, Server, Tenant
+from core.queue.model import Leader
+from core.queue.small_server import COVERED, ConflictError, Pod, Server, Tenant
 from core.queue.webhook_model import Webhook
 
 NAME = "refusing"
@@ -41,6 +42,8 @@ class World:
             yield partial(World.ask, number=number)
         for number, leader in enumerate(self.leaders):
             yield partial(World.lead, number=number)
+            for place in range(len(leader.opening)):
+                yield partial(World.open, number=number, place=place)
             if not self.eventful:
                 continue
             for name in self.allowed:
@@ -62,6 +65,9 @@ class World:
 
     def lead(self, number: int) -> None:
         self.leaders[number].step()
+
+    def open(self, number: int, place: int) -> None:
+        self.leaders[number].open(place)
 
     def tell(self, number: int, name: str) -> None:
         self.leaders[number].tell(name)
@@ -132,7 +138,7 @@ def a_namespace_comes_to_a_second_tenant() -> World:
     server = Server({"a": Tenant("a", 1), "b": Tenant("b", 1)})
     server.put(waits("p", "first"))
     leader = Leader(server)
-    while not leader.through:
+    while not leader.opening:
         leader.step()
     server.members = COVERED
     server.put(replace(waits("q", "second"), priority=1))

@@ -25,6 +25,13 @@ def test_a_group_that_does_not_fit_whole_gets_nothing() -> None:
     assert turn.waiting[0].obstacle.asked_bytes == 6
 
 
+def test_a_group_that_is_about_to_go_on_waits_again_whole_where_the_quota_was_lowered() -> None:
+    stored = tuple(reserved(f"g{number}", 2) for number in range(3))
+    turn = decide([account(limit=5, stored=stored)], gang(3), now=LATER)
+    assert turn.through == ()
+    assert granted(turn) == []
+
+
 def test_a_group_waits_for_its_last_pod_and_holds_nothing_meanwhile() -> None:
     pods = [*gang(2), waiting("single", 6)]
     turn = decide([account(limit=6, hold_after=0)], pods, now=LATER)

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from core.queue.model import COVERED, HOLD_AFTER, MEMBERSHIP, REFUSING, Leader, Pod, Server, Tenant
+from core.queue.model import HOLD_AFTER, Leader
+from core.queue.small_server import COVERED, MEMBERSHIP, REFUSING, Pod, Server, Tenant
 from core.queue.webhook_model import Webhook
 from gpumem_operator.ledger.book import Reason
 from gpumem_operator.ledger.groups import Group
@@ -114,6 +115,16 @@ class QuotaMachine(RuleBasedStateMachine):
             leader.step()
             self._check_quotas()
 
+    @precondition(lambda self: any(leader.opening for leader in self.leaders))
+    @rule(data=st.data())
+    def open_gate(self, data: st.DataObject) -> None:
+        leader = data.draw(st.sampled_from([one for one in self.leaders if one.opening]))
+        leader.open(data.draw(st.integers(0, len(leader.opening) - 1)))
+
+    @rule(namespaces=st.sets(st.sampled_from(sorted(MEMBERSHIP)), max_size=2))
+    def patches_get_no_answer(self, namespaces: set[str]) -> None:
+        self.server.silent = frozenset(namespaces)
+
     @rule()
     def another_leader(self) -> None:
         """The earlier ones are not told."""
@@ -127,6 +138,7 @@ class QuotaMachine(RuleBasedStateMachine):
     @rule()
     def come_to_rest(self) -> None:
         """One leader sees everything, and goes on until there is nothing to do."""
+        self.server.silent = frozenset()
         leader = Leader(self.server)
         self.leaders.append(leader)
         _run_until_ready(leader)
@@ -135,6 +147,8 @@ class QuotaMachine(RuleBasedStateMachine):
             before = (self.server.version, leader.turn())
             for _ in range(20):
                 leader.step()
+                while leader.opening:
+                    leader.open(0)
                 self._check_quotas()
             if (self.server.version, leader.turn()) == before:
                 break

@@ -82,3 +82,17 @@ def test_a_status_tells_how_much_is_held_back() -> None:
     tenant = account(limit=100 * GIB, charged=90 * GIB, hold_after=5)
     turn = decide([tenant], [waiting("old", 40 * GIB, age=9)], now=LATER)
     assert queue_status(tenant, turn, epoch=1, generation=1)["heldBytes"] == 40 * GIB
+
+
+def test_amounts_that_would_read_the_same_are_told_apart() -> None:
+    tenant = account(limit=10 * GIB, charged=5 * GIB - 1)
+    text = sentence(waiting("close", 5 * GIB + 2), tenant=tenant)
+    assert "it asks for 5368709122, and 5368709121 of 10Gi are left" in text
+    whole = account(limit=5 * GIB + 1)
+    text = sentence(waiting("huge", 5 * GIB + 2), tenant=whole)
+    assert "asks for 5368709122, which is more than the whole quota of 5368709121" in text
+
+
+def test_past_a_lowered_quota_nothing_is_left_and_how_much_is_too_much_is_told() -> None:
+    text = sentence(waiting("next", GIB), tenant=account(limit=6 * GIB, charged=22 * GIB))
+    assert "0 of 6Gi are left (22Gi charged, 0 reserved for pods on their way, 16Gi more" in text

@@ -75,6 +75,16 @@ def test_pods_go_on_when_what_they_need_is_stored() -> None:
     assert second.reservations == first.reservations
 
 
+def test_a_pod_that_costs_more_by_now_needs_more_room_first() -> None:
+    """Its tenant counts more for a whole GPU than when the room was reserved."""
+    pods = [waiting("first", 4, age=2), waiting("other", 4, age=1)]
+    tenant = account(limit=7, stored=(reserved("first", 1), reserved("other", 1)))
+    turn = decide([tenant], pods, now=LATER)
+    assert turn.through == ()
+    assert turn.lacking == tuple(pods)
+    assert turn.reservations["research"] == (replace(reserved("first", 4), seen=True),)
+
+
 def test_a_pod_that_no_tenant_asks_to_wait_goes_on_at_once() -> None:
     pods = [waiting("free", needs={})]
     assert decide([], pods, now=LATER).through == tuple(pods)
@@ -122,12 +132,39 @@ def test_a_reservation_of_a_pod_that_is_not_seen_stays_until_it_was_looked_for()
     assert granted(turn) == ["next"]
 
 
-def test_a_lowered_quota_takes_nothing_back_and_gives_nothing_more() -> None:
-    tenant = account(limit=2, charged=6, stored=(reserved("early", 4),))
-    early, late = waiting("early", 4, age=2), waiting("late", 1)
-    turn = decide([tenant], [early, late], now=LATER)
-    assert turn.through == (early,)
-    assert reasons(turn) == {"late": "NoRoom"}
+def test_of_pods_about_to_go_on_the_last_wait_again_where_the_quota_was_lowered() -> None:
+    pods = [waiting(name, 4, age=age) for name, age in (("old", 3), ("young", 2), ("late", 1))]
+    tenant = account(limit=6, charged=1, stored=(reserved("old", 4), reserved("young", 4)))
+    turn = decide([tenant], pods, now=LATER)
+    assert turn.through == (pods[0],)
+    assert turn.lacking == (pods[1],)
+    assert granted(turn) == ["old"]
+    assert reasons(turn) == {"young": "NoRoom", "late": "NoRoom"}
+
+
+def test_one_that_can_not_be_fenced_keeps_its_room_and_takes_nobody_elses() -> None:
+    pods = [waiting("old", 4, age=3), waiting("young", 4, age=2)]
+    tenant = account(limit=6, stored=(reserved("old", 4), reserved("young", 4)))
+    turn = decide([tenant], pods, keeping={"uid-young"}, now=LATER)
+    assert turn.through == (pods[0],)
+    assert turn.lacking == ()
+    assert granted(turn) == ["old", "young"]
+    assert reasons(turn) == {"young": "NoRoom"}
+
+
+def test_below_what_is_charged_nobody_goes_on_but_what_is_charged_nothing() -> None:
+    tenant = account(limit=2, charged=6, stored=(reserved("early", 4), reserved("free", 0)))
+    early, free = waiting("early", 4, age=2), waiting("free", 0)
+    turn = decide([tenant], [early, free], now=LATER)
+    assert turn.through == (free,)
+    assert reasons(turn) == {"early": "LargerThanQuota"}
+
+
+def test_room_kept_for_a_pod_that_comes_without_a_gate_is_not_taken_back() -> None:
+    """A webhook has let it in already."""
+    tenant = account(limit=2, stored=(reserved("comes", 4), reserved("early", 1)))
+    turn = decide([tenant], [waiting("early", 1)], now=LATER)
+    assert granted(turn) == ["comes"]
 
 
 def test_what_is_charged_nothing_waits_for_nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.queue.model import ConflictError, Pod, Server, Tenant
+from core.queue.small_server import ConflictError, Pod, Server, Tenant
 from gpumem_operator.api.tenant import Quota
 from gpumem_operator.ledger.reservation import Reservation
 from gpumem_operator.ledger.reserve import Asking, Page, answer

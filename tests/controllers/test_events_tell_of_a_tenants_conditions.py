@@ -1,4 +1,5 @@
-"""A tenant's pods that hold more than they are charged: a condition that clears, and few events."""
+"""A tenant over its quota, or whose pods hold more than they are charged: conditions that clear,
+and few events."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -87,6 +88,19 @@ async def test_it_is_told_once_and_clears_itself() -> None:
     await scene.at(130, 7 * GIB)
     assert scene.condition[0] == "False"
     assert scene.api.statuses[-1]["podsOverCharge"] == []
+
+
+async def test_a_tenant_that_comes_to_be_over_its_quota_is_told_of_once() -> None:
+    scene = await Scene().at(100, GIB)
+    lowered = tenant()
+    lowered["spec"]["quota"]["limit"] = "4Gi"
+    lowered["metadata"]["resourceVersion"] = "100"
+    scene.cache.tenants.see(lowered)
+    await scene.at(110, GIB)
+    await scene.at(120, GIB)
+    (event,) = scene.api.events
+    assert event["reason"] == "WithinQuota"
+    assert "8Gi is charged and the quota is 4Gi: 4Gi too much" in event["message"]
 
 
 async def test_one_that_comes_and_goes_is_told_of_once_in_ten_minutes() -> None:

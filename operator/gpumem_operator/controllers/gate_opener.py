@@ -1,0 +1,85 @@
+"""Opens gates beside the turns that decide about them.
+
+A patch of a pod waits for whatever webhooks others have put before it: where one namespace's answer
+late or never, pods of all others go on meanwhile.
+"""
+
+import asyncio
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from gpumem_operator.controllers.cache import Cache
+from gpumem_operator.controllers.gates import open_gate
+from gpumem_operator.controllers.pauses import Pauses
+from gpumem_operator.controllers.worker import attempt
+from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.ledger.groups import WaitingPod
+
+_AT_ONCE: Final = 8
+"""Gates of one namespace that are being opened at the same time."""
+
+
+class GateOpener:
+    """Of one leader."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        writer: Writer,
+        *,
+        retry_seconds: float,
+        again: Callable[[], None],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`again` asks for another turn."""
+        self._cache = cache
+        self._writer = writer
+        self._again = again
+        self._pauses = Pauses(retry_seconds, monotonic=monotonic)
+        self._waiting: defaultdict[str, deque[WaitingPod]] = defaultdict(deque)
+        """By namespace, what the latest turn let through."""
+        self._at_work: Counter[str] = Counter()
+        """By namespace."""
+        self._busy: set[str] = set()
+        """Uids of pods whose patch is on its way."""
+        self._namespaces: asyncio.Queue[str] = asyncio.Queue()
+
+    def open(self, pods: Iterable[WaitingPod]) -> None:
+        """All pods that may go on now, in place of those of the turn before."""
+        self._waiting.clear()
+        pods = tuple(pods)
+        self._pauses.keep(pod.uid for pod in pods)
+        for pod in pods:
+            if pod.uid not in self._busy and self._pauses.is_over(pod.uid):
+                self._waiting[pod.namespace].append(pod)
+        for namespace, waiting in self._waiting.items():
+            for _ in range(min(len(waiting), _AT_ONCE - self._at_work[namespace])):
+                self._at_work[namespace] += 1
+                self._namespaces.put_nowait(namespace)
+
+    async def run(self) -> None:
+        """Raises what no attempt takes: LeadershipLost."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                group.create_task(self._work(await self._namespaces.get()))
+
+    async def _work(self, namespace: str) -> None:
+        try:
+            while waiting := self._waiting.get(namespace):
+                await self._open(waiting.popleft())
+        finally:
+            self._at_work[namespace] -= 1
+            self._at_work += Counter()
+
+    async def _open(self, pod: WaitingPod) -> None:
+        self._busy.add(pod.uid)
+        try:
+            with attempt("queue", f"gate of pod {pod.title}") as outcome:
+                await open_gate(self._cache, self._writer, pod)
+        finally:
+            self._busy.discard(pod.uid)
+        if outcome.failed:
+            pause = 0.0 if outcome.overtaken else self._pauses.begin(pod.uid)
+            asyncio.get_running_loop().call_later(pause, self._again)
