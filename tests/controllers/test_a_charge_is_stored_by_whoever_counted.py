@@ -138,7 +138,7 @@ async def test_a_reservation_lapses_after_a_minute_and_only_where_there_is_no_su
 
 async def test_one_that_a_leader_had_seen_lapses_as_soon_as_it_is_not_found() -> None:
     """As for a new leader, when pods ended after the last one."""
-    rows = [row("ended", "ended") | {"seen": True}, row("may-come", "may-come")]
+    rows = [row("ended", "ended") | {"podState": "Seen"}, row("may-come", "may-come")]
     cache, api = known(epoch=0, chargedBytes=0, reservations=rows)
     worker = reserving(cache, api, [0.0])
     await worker.turn()

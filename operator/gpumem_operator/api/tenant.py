@@ -52,9 +52,9 @@ class Reservation(Model):
     """Name of the pod."""
     bytes: int
     """What is kept for it, in bytes."""
-    seen: bool | None = None
-    """true: a leader had seen the pod when it was kept, so one that is not there is gone. Absent: a
-    webhook kept it, and the pod may be on its way."""
+    pod_state: Literal["Seen", "Expected"] | None = None
+    """Seen: a leader had seen the pod when it was kept, so one that is not there is gone. Expected,
+    as where it is absent: a webhook kept it, and the pod may be on its way."""
 
 
 class QueuedPod(Model):

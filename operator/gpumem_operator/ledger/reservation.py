@@ -50,7 +50,7 @@ def stored_reservations(status: Mapping[str, Any]) -> tuple[Reservation, ...]:
             str(row.get("namespace") or ""),
             str(row.get("name") or ""),
             int(row.get("bytes") or 0),
-            seen=row.get("seen") is True,
+            seen=row.get("podState") == "Seen",
         )
         for row in status.get("reservations") or ()
     )
@@ -64,7 +64,7 @@ def reservation_rows(reservations: Iterable[Reservation]) -> list[dict[str, Any]
             "namespace": one.namespace,
             "name": one.name,
             "bytes": one.amount_bytes,
-            **({"seen": True} if one.seen else {}),
+            "podState": "Seen" if one.seen else "Expected",
         }
         for one in reservations
     ]
