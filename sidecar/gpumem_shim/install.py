@@ -18,6 +18,7 @@ MODULES = (
     "frameworks/jax.py",
     "frameworks/__init__.py",
     "cards.py",
+    "faults.py",
     "limits.py",
     "sharing.py",
     "state.py",

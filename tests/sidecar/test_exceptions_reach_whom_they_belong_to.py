@@ -1,0 +1,139 @@
+"""What the shim's own code raises stays in it; what others raise in the middle of it does not."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from gpumem_shim.faults import is_theirs, kept
+
+
+class TimeUp(Exception):
+    """Of a library that a program uses."""
+
+    __module__ = "somebodys.timeouts"
+
+
+class Broken(Exception):
+    """A program's own."""
+
+
+def is_suppressed(work: Callable[[], object]) -> bool:
+    try:
+        with kept:
+            work()
+    except BaseException:
+        return False
+    return True
+
+
+def interrupted() -> None:
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+
+class Handler:
+    def method(self, *_: object) -> None:
+        raise RuntimeError("a type that frameworks raise as well")
+
+
+def by_name(number: int, _frame: FrameType | None) -> None:
+    raise TimeUp(f"signal {number}")
+
+
+def by_a_call(_number: int, _frame: FrameType | None) -> None:
+    int("no number")
+
+
+@pytest.fixture
+def handling() -> Iterator[Callable[[Any], object]]:
+    before = signal.getsignal(signal.SIGUSR1)
+    yield functools.partial(signal.signal, signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        pytest.param(by_name, id="a function"),
+        pytest.param(by_a_call, id="a function whose call fails"),
+        pytest.param(Handler().method, id="a method"),
+        pytest.param(functools.partial(by_name), id="a partial"),
+    ],
+)
+def test_what_a_signal_handler_raises_is_the_programs(
+    handling: Callable[[object], object], handler: object
+) -> None:
+    handling(handler)
+    assert not is_suppressed(interrupted)
+
+
+@pytest.mark.parametrize("kind", [TimeUp, TimeoutError, RuntimeError, KeyboardInterrupt])
+def test_what_another_thread_throws_is_the_programs(kind: type[BaseException]) -> None:
+    reached: list[bool] = []
+
+    def work() -> None:
+        def spin() -> None:
+            throw(ctypes.c_ulong(threading.get_ident()), ctypes.py_object(kind))
+            while True:
+                pass
+
+        reached.append(not is_suppressed(spin))
+
+    throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert reached == [True]
+
+
+def test_what_a_tracer_raises_is_the_programs() -> None:
+    def tracer(frame: FrameType, _event: str, _argument: object) -> None:
+        if frame.f_code.co_name == "<lambda>":
+            raise ValueError("of the tracer")
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        suppressed = is_suppressed(lambda: None)
+    finally:
+        sys.settrace(before)
+    assert not suppressed
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(lambda: object().missing, id="an attribute"),  # type: ignore[attr-defined]
+        pytest.param(lambda: os.environ["missing"], id="a key"),
+        pytest.param(lambda: os.stat("/nothing/here"), id="a file"),
+        pytest.param(lambda: json.loads("{"), id="the standard library"),
+        pytest.param(lambda: next(iter(())), id="an end without a text"),
+        pytest.param(lambda: ctypes.c_int("x"), id="a wrong type"),  # type: ignore[arg-type]
+    ],
+)
+def test_faults_of_our_own_stay(fault: Callable[[], object]) -> None:
+    assert is_suppressed(fault)
+
+
+def test_what_a_program_raises_when_we_call_it_stays() -> None:
+    def theirs() -> None:
+        raise Broken
+
+    assert is_suppressed(theirs)
+
+
+def test_what_frameworks_raise_from_c_stays() -> None:
+    for package in ("torch", "cupy_backends.cuda.api.runtime", "jaxlib.xla_extension"):
+        kind = type("Failed", (RuntimeError,), {"__module__": package})
+        error = kind("CUDA failed")
+        assert not is_theirs(error)
