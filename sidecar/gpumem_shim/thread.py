@@ -1,13 +1,17 @@
 """The thread that measures, moves the caps and answers orders. It starts with CUDA.
 
-A process that never touches a GPU has no thread: importing a framework is not enough.
+A process that never touches a GPU has no thread: importing a framework is not enough. It is none of
+`threading`'s: programs wait for all of those to end, or trace them, and this one is not theirs.
 """
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
-import threading
+import threading  # noqa: F401 (Python takes the thread that imports it first for the main one)
+
+from gpumem_shim import faults, state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,36 +25,79 @@ FIRST_SECONDS = 0.1
 FIRST_ROUNDS = 20
 """The context, libraries and workspaces come in the first seconds."""
 
-NAME = "gpumem-shim"
 
-_running: tuple[int, threading.Event] | None = None
+class _Thread:
+    """The one that is at work, in the process that it belongs to: a forked child has none."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.identifier = _thread.get_ident()
+        self.end = _thread.allocate_lock()
+        """Released by whoever wants it to end."""
+        self.ended = _thread.allocate_lock()
+        self.end.acquire()
+        self.ended.acquire()
+
+
+_running: _Thread | None = None
 
 
 def start(process: Process) -> None:
-    """Start it, once in each process. Called with the lock held."""
-    global _running
-    if _running is not None and _running[0] == os.getpid():
+    """Start it, once in each process. Where no thread can be had, the next call tries again."""
+    if _own() is not None or not _may_run():
         return
-    end = threading.Event()
-    _running = os.getpid(), end
-    thread = threading.Thread(target=_run, args=(process, end), name=NAME, daemon=True)
     # Frameworks take themselves apart at the end, and must not be asked meanwhile.
-    atexit.register(_stop, thread, end)
-    thread.start()
+    atexit.register(_stop)
+    with faults.kept:
+        _thread.start_new_thread(_run, (process,))
 
 
 def is_ours() -> bool:
     """Whether the caller runs in it."""
-    return threading.current_thread().name == NAME
+    own = _own()
+    return own is not None and own.identifier == _thread.get_ident()
 
 
-def _run(process: Process, end: threading.Event) -> None:
+def _own() -> _Thread | None:
+    return _running if _running is not None and _running.pid == os.getpid() else None
+
+
+def _may_run() -> bool:
+    # A subinterpreter may forbid threads that nobody waits for: its end would be an abort.
+    allowed = getattr(_thread, "daemon_threads_allowed", None)
+    return allowed is None or bool(allowed())
+
+
+def _run(process: Process) -> None:
+    global _running
+    # Held by whoever started it, who may have started two.
+    with state.lock():
+        if _own() is not None:
+            return
+        running = _running = _Thread()
+    try:
+        _look(process, running.end)
+    finally:
+        running.ended.release()
+
+
+def _stop() -> None:
+    own = _own()
+    if own is not None:
+        if own.end.locked():
+            own.end.release()
+        if own.ended.acquire(timeout=SECONDS):
+            own.ended.release()
+
+
+def _look(process: Process, end: _thread.LockType) -> None:
+    """Again and again, until `end` is released."""
     from gpumem_shim import reclaim
 
     rounds, wait, since = 0, FIRST_SECONDS, 0.0
     while True:
         period = FIRST_SECONDS if rounds < FIRST_ROUNDS or process.watching else SECONDS
-        if end.wait(period):
+        if end.acquire(timeout=period):
             return
         rounds += 1
         since += period
@@ -75,9 +122,3 @@ def _next_wait(wait: float, *, rounds: int, changed: bool) -> float:
     if rounds < FIRST_ROUNDS:
         return FIRST_SECONDS
     return SECONDS if changed else min(max(SECONDS, 2 * wait), LONGEST_SECONDS)
-
-
-def _stop(thread: threading.Thread, end: threading.Event) -> None:
-    end.set()
-    if thread.is_alive():
-        thread.join(SECONDS)

@@ -45,3 +45,17 @@ def test_caps_add_up_and_no_lock_comes_back(tmp_path: Path, version: str) -> Non
     assert told["gpus"][0]["bytes"] == (2 * 20 * 64 + 518) * MIB
     assert whole
     assert locked is not version.endswith("t")
+
+
+@pytest.mark.parametrize("version", interpreters())
+def test_a_program_that_waits_for_all_threads_ends(tmp_path: Path, version: str) -> None:
+    container = GpuContainer(tmp_path, interpreters()[version])
+    names = container.run(
+        "import threading, torch\n"
+        "torch.allocate(64)\n"
+        "for thread in threading.enumerate():\n"
+        "    if thread is not threading.current_thread(): thread.join()\n"
+        "print(json.dumps([thread.name for thread in threading.enumerate()]))\n"
+        "print(json.dumps(threading.active_count()))\n"
+    )
+    assert names == [["MainThread"], 1]
