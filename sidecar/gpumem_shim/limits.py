@@ -23,6 +23,9 @@ STEP_BYTES = 16 * MIB
 SMALLEST_POOL_BYTES = 32 * MIB
 """With less, a framework could not even start."""
 
+MOST_DIGITS = 19
+"""Of 64 bits with a sign. Python itself refuses to read some thousands of them."""
+
 NO_LIMIT = "NoLimit"
 """Nothing was declared for the container."""
 TOO_NEAR = "TooNear"
@@ -67,8 +70,9 @@ def limits_from(environment: Mapping[str, str]) -> Limits:
 
 
 def number(text: str | None) -> int | None:
-    """A whole number that is not negative, or None."""
-    return int(text) if text and text.isascii() and text.isdecimal() else None
+    """A whole number that is not negative, or None; none has more digits than bytes can need."""
+    readable = text and len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal()
+    return int(text) if text and readable else None
 
 
 def excess(outside_bytes: int | None, reserve_bytes: int) -> int:

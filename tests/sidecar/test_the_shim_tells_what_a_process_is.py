@@ -80,7 +80,7 @@ def test_frameworks_are_added_as_they_come(container: Shimmed) -> None:
 
 
 def test_an_undeclared_limit_is_null_and_not_zero(container: Shimmed) -> None:
-    for text in ("", "8Gi", "-1"):
+    for text in ("", "8Gi", "-1", "9" * 20, "9" * 5000):
         container.environment = {"GPUMEM_LIMIT_BYTES": text}
         container.start("import torch")
         assert state(container)["limitBytes"] is None
