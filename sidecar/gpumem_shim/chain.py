@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 def run(spec: ModuleSpec) -> None:
     """Execute the module of `spec` in the place of ours. Raises what it raises."""
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    if spec.loader is not None:
+    if spec.loader is None:
+        sys.modules[spec.name] = module
+        return
+    # Other threads that import it wait, as for every module that is being executed: the lock of its
+    # name is held for ours.
+    spec._initializing = True  # type: ignore[attr-defined]
+    try:
+        sys.modules[spec.name] = module
         spec.loader.exec_module(module)
+    finally:
+        spec._initializing = False  # type: ignore[attr-defined]

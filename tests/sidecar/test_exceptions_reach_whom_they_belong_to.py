@@ -114,7 +114,7 @@ def test_what_a_tracer_raises_is_the_programs() -> None:
     "fault",
     [
         pytest.param(lambda: object().missing, id="an attribute"),  # type: ignore[attr-defined]
-        pytest.param(lambda: os.environ["missing"], id="a key"),
+        pytest.param(lambda: os.environ["MISSING"], id="a key"),
         pytest.param(lambda: os.stat("/nothing/here"), id="a file"),
         pytest.param(lambda: json.loads("{"), id="the standard library"),
         pytest.param(lambda: next(iter(())), id="an end without a text"),
