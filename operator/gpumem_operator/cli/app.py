@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from gpumem_operator.cli import files, live
+from gpumem_operator.cli.standard_streams import with_streams
 
 app = typer.Typer(
     name="kubectl-gpumem",
@@ -41,4 +42,4 @@ def options(
 
 def main() -> None:
     """Entry point of the executable `kubectl-gpumem`."""
-    app()
+    with_streams(app)

@@ -1,10 +1,12 @@
 """`render` and `charge`: what would happen to the pods of files, without a cluster.
 
-Exit codes: 0 done (warnings go to stderr), 1 a pod is refused, 2 a file can not be used, and with
-`charge --fail-if-over` 3 where what is charged does not fit into a tenant's quota.
+Exit codes: 0 done (warnings go to stderr), 1 a pod is refused, 2 a file can not be used or the
+result not be written, and with `charge --fail-if-over` 3 where what is charged does not fit into a
+tenant's quota.
 """
 
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -149,7 +151,9 @@ def charge(
 def _answer(files: list[Path], values: Path | None) -> _Answer:
     try:
         settings = load_values(values, whole_chart=True) if values else Values()
-        documents = read_documents(read_sources(files, typer.get_binary_stream("stdin")))
+        # It is None where the shell has closed it.
+        stdin = None if sys.stdin is None else typer.get_binary_stream("stdin")
+        documents = read_documents(read_sources(files, stdin))
     except (DocumentError, SettingsError) as error:
         _fail(str(error))
     return _Answer(documents, settings, list(admit(documents, settings)))

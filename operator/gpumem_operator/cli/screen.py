@@ -23,6 +23,12 @@ _WIDE: Final = 10_000
 """Columns: nothing is cut off, in a pipe neither; a terminal wraps what is too long for it."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Raise the BrokenPipeError: what the exit code is then, others decide."""
+        raise
+
+
 @dataclass(frozen=True)
 class Shown:
     """What one look found."""
@@ -49,7 +55,7 @@ async def show(
     if as_json:
         typer.echo(json.dumps(dict(shown.document) | {"note": shown.note or None}, indent=2))
     else:
-        Console(width=_WIDE).print(picture(shown.document))
+        _Console(width=_WIDE).print(picture(shown.document))
 
 
 async def _watch(
@@ -65,9 +71,9 @@ async def _watch(
 @contextmanager
 def _canvas() -> Iterator[Callable[[RenderableType], None]]:
     """A screen that is refreshed; in a pipe there is none, and pictures stand one below another."""
-    console = Console()
+    console = _Console()
     if not console.is_terminal:
-        yield Console(width=_WIDE).print
+        yield _Console(width=_WIDE).print
         return
     with Live(console=console, screen=True, auto_refresh=False) as live:
         yield partial(live.update, refresh=True)

@@ -23,15 +23,16 @@ class Source:
     data: bytes
 
 
-def read_sources(files: Iterable[Path], stdin: BinaryIO) -> Iterator[Source]:
-    """Each text once, in the order given. Raises DocumentError where one can not be read."""
+def read_sources(files: Iterable[Path], stdin: BinaryIO | None) -> Iterator[Source]:
+    """Each text once, in the order given; `stdin` is None where it is closed. Raises DocumentError
+    where one can not be read."""
     used = False
     for file in files:
         if file == STANDARD_INPUT:
             if used:
                 raise DocumentError("standard input: can be read only once: give -f - once")
             used = True
-            yield Source("standard input", stdin.read())
+            yield Source("standard input", _read_all(stdin))
             continue
         for path in _files_of(file):
             yield Source(str(path), _read(path))
@@ -58,9 +59,18 @@ def _read(path: Path) -> bytes:
         raise _unreadable(path, error) from None
 
 
-def _unreadable(path: Path, error: Exception) -> DocumentError:
+def _read_all(stdin: BinaryIO | None) -> bytes:
+    if stdin is None:
+        raise DocumentError("standard input: is closed: pipe objects into it, or give a file")
+    try:
+        return stdin.read()
+    except (OSError, ValueError) as error:
+        raise _unreadable("standard input", error) from None
+
+
+def _unreadable(place: Path | str, error: Exception) -> DocumentError:
     reason = error.strerror if isinstance(error, OSError) else str(error)
-    return DocumentError(f"{path}: can not be read: {reason}")
+    return DocumentError(f"{place}: can not be read: {reason}")
 
 
 def objects(sources: Iterable[Source]) -> Iterator[tuple[str, Mapping[str, Any]]]:
