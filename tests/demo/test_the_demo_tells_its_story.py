@@ -52,7 +52,9 @@ def test_each_step_shows_what_it_promises() -> None:
         "From 2 to 1 replicas. Its pods hold 12% of their limits",
     ):
         assert shown in story, f"{shown!r} is missing in:\n{story}"
-    times = re.findall(r"^(\S+Z) +(OverLimit|Reclaiming) +Container trainer holds", story, re.M)
+    about_cached = story.partition("involvedObject.name=cached")[2].partition("\n$ ")[0]
+    told = r"^(\S+Z) +(OverLimit|Reclaiming) +Container trainer holds"
+    times = re.findall(told, about_cached, re.M)
     assert [reason for _, reason in times] == ["OverLimit", "Reclaiming"]
     assert times == sorted(times), "the earlier one first"
     for since, said in re.findall(r"overuse: True \(\w+\) since (\S+), said at (\S+)", story):

@@ -10,6 +10,8 @@ import pytest
 
 from devcluster.installation import Installation
 from endtoend.team import Team, environment, pod
+from patience import eventually
+from webhook.in_a_cluster import reviews
 
 pytestmark = pytest.mark.cluster
 
@@ -28,8 +30,25 @@ def isolating(installation: Installation, request: pytest.FixtureRequest) -> Ite
     by_itself = request.param == "Auto"
     assert ("gpu-memory-operator-isolation" in native) is by_itself
     assert ("isolate-pod.gpumemory.dev" in hooks) is not by_itself
+    if not by_itself:
+        until_it_is_asked(installation)
     yield installation
     installation.upgrade({"isolation": {"by": "Auto"}})
+
+
+def until_it_is_asked(installation: Installation) -> None:
+    """The webhook, about a CPU pod: the policy of before may be in force for a second longer, so
+    the pod does not tell which of the two was at work."""
+    team = Team(installation.cluster, "asks-the-webhook")
+    team.cluster.kubectl("label", "namespace", team.name, f"{ISOLATE}=true")
+
+    def is_asked() -> bool:
+        before = reviews(installation)
+        team.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(cpu_pod("probe")))
+        return reviews(installation) > before
+
+    eventually(is_asked)
+    team.end()
 
 
 @pytest.fixture
