@@ -2,6 +2,9 @@
 
 `<run>/<container>/<pid>-<start time>.json`, replaced as a whole at every change. Process ids are
 used again, and together with the start time they are not. It is the process's own claim.
+
+Where it lies is settled with the first import of a framework, as the limits are: a program that
+clears its environment later would leave a file behind that is never true again.
 """
 
 from __future__ import annotations
@@ -11,7 +14,12 @@ from _thread import RLock
 from dataclasses import dataclass, field
 from json import dumps
 
+from gpumem_shim.faults import kept
 from gpumem_shim.limits import Limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SCHEMA_VERSION = 1
 LONGEST_VERSION = 64
@@ -79,6 +87,8 @@ class State:
 
 UNKNOWN = Held(None, None)
 _lock = RLock()
+_written: object = None
+"""What is significant of the state that lies in the file; None where that may be another one."""
 
 
 def lock() -> RLock:
@@ -92,34 +102,51 @@ def new_lock() -> None:
     _lock = RLock()
 
 
-def own_file() -> tuple[str, str] | None:
-    """Folder and name of this process's files (without `.json`); None where there is no folder."""
-    container = os.environ.get("GPUMEM_CONTAINER", "")
+def _folder_in(environment: Mapping[str, str]) -> str | None:
+    container = environment.get("GPUMEM_CONTAINER", "")
     if not container or "/" in container or container in (".", ".."):
         return None
-    folder = os.path.join(os.environ.get("GPUMEM_RUN_PATH") or "/run/gpumem", container)
-    return folder, f"{os.getpid()}-{start_time()}"
+    return os.path.join(environment.get("GPUMEM_RUN_PATH") or "/run/gpumem", container)
+
+
+_folder = _folder_in(os.environ)
+
+
+def own_file() -> tuple[str, str] | None:
+    """Folder and name of this process's files (without `.json`); None where there is no folder."""
+    return None if _folder is None else (_folder, f"{os.getpid()}-{start_time()}")
 
 
 def write(state: State) -> None:
     """Write the file, where the container has a folder for it; others' leftovers go meanwhile.
 
-    Raises nothing: a program goes on where its container's volume is full or not there.
+    Fails at nothing: a program goes on where its container's volume is full or not there. What was
+    true before goes then: nothing is known of a process without a file.
     """
-    try:
+    global _written
+    written, _written, place = significant(state), None, None
+    with kept:
         place = own_file()
-        if place is None:
-            return
-        folder, name = place
-        pid, _, start = name.partition("-")
-        _make_folder(folder)
-        _remove_leftovers(folder)
-        names = {"schemaVersion": SCHEMA_VERSION, "pid": int(pid), "startTime": int(start)}
-        container = os.path.basename(folder)
-        text = dumps({**names, "container": container, **describe(state)}, indent=2) + "\n"
-        _replace(os.path.join(folder, f"{name}.json"), text.encode())
-    except OSError:
-        pass
+        if place is not None:
+            _write(state, *place)
+        _written = written
+    if _written is None and place is not None:
+        _unlink(os.path.join(place[0], f"{place[1]}.json"))
+
+
+def is_written(now: object) -> bool:
+    """Whether the file has this, which is `significant`."""
+    return _written == now
+
+
+def _write(state: State, folder: str, name: str) -> None:
+    pid, _, start = name.partition("-")
+    _make_folder(folder)
+    _remove_leftovers(folder)
+    names = {"schemaVersion": SCHEMA_VERSION, "pid": int(pid), "startTime": int(start)}
+    container = os.path.basename(folder)
+    text = dumps({**names, "container": container, **describe(state)}, indent=2) + "\n"
+    _replace(os.path.join(folder, f"{name}.json"), text.encode())
 
 
 def significant(state: State) -> object:
@@ -170,22 +197,27 @@ def _make_folder(folder: str) -> None:
         os.mkdir(folder)
     except FileExistsError:
         return
-    # Processes of one container may run as several users, and the sidecar as yet another; each
-    # may remove only what is its own. Not given to mkdir, because the umask would be applied.
-    os.chmod(folder, 0o1777)
+    # Processes of one container may run as several users, and one process as one after another
+    # (setuid): whoever it is, it must be able to replace its own file, or the old one is believed.
+    # Not given to mkdir, because the umask would be applied.
+    os.chmod(folder, 0o777)
 
 
 def _remove_leftovers(folder: str) -> None:
     """Processes that end by _exit or a signal leave their file, and the volume is small."""
     for name in os.listdir(folder):
         pid = name.lstrip(".").partition("-")[0]
-        try:
-            if pid.isdecimal():
-                os.kill(int(pid), 0)
-        except ProcessLookupError:
-            _unlink(os.path.join(folder, name))
-        except (OSError, OverflowError):
-            continue
+        with kept:
+            if pid.isdecimal() and _is_gone(int(pid)):
+                _unlink(os.path.join(folder, name))
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 def _replace(path: str, content: bytes) -> None:
@@ -209,7 +241,5 @@ def _replace(path: str, content: bytes) -> None:
 
 
 def _unlink(path: str) -> None:
-    try:  # noqa: SIM105 (as above)
+    with kept:
         os.unlink(path)
-    except OSError:
-        pass

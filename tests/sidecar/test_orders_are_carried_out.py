@@ -46,7 +46,7 @@ class Program:
         """As the shim writes it."""
         folder = self.run / "main"
         folder.mkdir(exist_ok=True)
-        folder.chmod(0o1777)
+        folder.chmod(0o777)
         names = {"schemaVersion": 1, "pid": self.process.pid, "startTime": self.start_time}
         state: dict[str, Any] = {
             **names,

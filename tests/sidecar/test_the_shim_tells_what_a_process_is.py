@@ -92,7 +92,52 @@ def test_the_sidecar_can_read_it_whatever_the_umask(container: Shimmed) -> None:
 
     [path] = container.states()
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o1777
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o777
+
+
+def test_a_process_that_becomes_another_user_goes_on_telling(container: Shimmed) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    # By a path from where it is: only this user may go through the folders above.
+    container.environment = {"GPUMEM_RUN_PATH": "."}
+    container.start(
+        f"import os; os.chdir({str(container.run_folder)!r})\n"
+        "import torch\n"
+        "from gpumem_shim import process\n"
+        "os.setgid(65534); os.setuid(65534)\n"
+        "process.own.told.frameworks['torch'].cap_hits = 3\n"
+        "process.own.refresh()\n",
+    )
+    assert state(container)["frameworks"][0]["capHits"] == 3
+
+
+def test_a_process_that_clears_its_environment_goes_on_telling(container: Shimmed) -> None:
+    container.start(
+        "import torch, os\n"
+        "from gpumem_shim import process\n"
+        "os.environ.clear()\n"
+        "process.own.told.frameworks['torch'].cap_hits = 3\n"
+        "process.own.refresh()\n"
+        "if not os.fork(): os._exit(0)\n"
+        "os.wait()\n"
+    )
+    hits = [json.loads(path.read_text())["frameworks"][0]["capHits"] for path in container.states()]
+    assert hits == [3, 3]
+
+
+def test_what_can_not_be_replaced_is_not_left_to_be_believed(container: Shimmed) -> None:
+    container.start(
+        "import torch, os, resource, signal\n"
+        "from gpumem_shim import process, state\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))\n"
+        "process.own.told.frameworks['torch'].cap_hits = 3\n"
+        "process.own.refresh()\n"
+        "assert not os.path.exists('/'.join(state.own_file()) + '.json')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
+        "process.own.refresh()\n"
+    )
+    assert state(container)["frameworks"][0]["capHits"] == 3
 
 
 def test_a_forked_process_has_a_file_of_its_own(container: Shimmed) -> None:
