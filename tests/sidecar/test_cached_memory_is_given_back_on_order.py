@@ -147,6 +147,20 @@ def test_one_that_begins_after_the_question_is_waited_for_or_waits() -> None:
     assert done == ["freed"]
 
 
+def test_a_capture_that_was_dropped_without_an_end_holds_nothing_up() -> None:
+    class Graph:
+        pass
+
+    captures = Captures()
+    begin = captures.begins(lambda _: None)
+    graph = Graph()
+    begin(graph)
+    assert captures.under_way
+    del graph
+    assert not captures.under_way
+    assert captures.unless_capturing(lambda: None)
+
+
 def test_no_cap_is_moved_while_a_graph_is_captured(container: GpuContainer) -> None:
     before, during, after = run(
         container,

@@ -7,6 +7,7 @@ called in. Frameworks tell whether the current stream of the current thread capt
 from __future__ import annotations
 
 import functools
+import weakref
 from _thread import RLock
 
 TYPE_CHECKING = False
@@ -20,17 +21,18 @@ class Captures:
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._open: set[int] = set()
-        """By the id of the graph or stream: some releases end one in two steps."""
+        self._open: dict[int, Callable[[], object]] = {}
+        """The graph or stream by its id: some releases end one in two steps. None where it is
+        gone, and nobody can go on with its capture."""
 
     @property
     def under_way(self) -> bool:
-        return bool(self._open)
+        return any(captured() is not None for captured in list(self._open.values()))
 
     def unless_capturing(self, work: Callable[[], object]) -> bool:
         """Do the work while no capture can begin; False where one is under way already."""
         with self._lock:
-            if self._open:
+            if self.under_way:
                 return False
             work()
             return True
@@ -39,7 +41,7 @@ class Captures:
         @functools.wraps(method)
         def begin(captured: Any, *args: Any, **kwargs: Any) -> Any:
             with self._lock:
-                self._open.add(id(captured))
+                self._open[id(captured)] = _while_there(captured)
             try:
                 return method(captured, *args, **kwargs)
             except BaseException:
@@ -60,4 +62,12 @@ class Captures:
 
     def _close(self, captured: object) -> None:
         with self._lock:
-            self._open.discard(id(captured))
+            self._open.pop(id(captured), None)
+
+
+def _while_there(captured: object) -> Callable[[], object]:
+    try:
+        return weakref.ref(captured)
+    except TypeError:
+        # One of an extension that can not be looked after: its end has to be told.
+        return lambda: True
