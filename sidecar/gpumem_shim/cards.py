@@ -10,6 +10,8 @@ import ctypes
 import os
 from dataclasses import dataclass
 
+from gpumem_shim.faults import is_theirs
+
 MOST_PROCESSES = 1024
 TOLD_SINCE = (565, 57, 1)
 """The first driver that tells a process in a PID namespace of its own how much it holds.
@@ -159,5 +161,7 @@ def _tells(nvml: ctypes.CDLL) -> bool:
 def _library(name: str) -> ctypes.CDLL | None:
     try:
         return ctypes.CDLL(name)
-    except OSError:
+    except OSError as error:
+        if is_theirs(error):
+            raise
         return None

@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, field
 
 from gpumem_shim import frameworks, state
+from gpumem_shim.faults import is_theirs, kept
 from gpumem_shim.limits import Limits, excess, limits_from
 from gpumem_shim.sharing import User, share_out
 
@@ -33,17 +34,21 @@ class Process:
     told: state.State
     adapters: dict[str, Adapter] = field(default_factory=dict)
     using: dict[int, list[str]] = field(default_factory=dict)
-    """Frameworks on each GPU, by its CUDA ordinal."""
+    """Frameworks on each GPU, by its CUDA ordinal; who is in it has its cap, or the reason."""
     cards: Cards | None = None
     lowers_servers: bool = False
     """Whether the share of the card that inference servers take is lowered."""
 
     def imported(self, name: str, module: ModuleType) -> None:
-        """A framework is there: arrange for its cap, and tell. Raises what its adapter raises."""
-        with state.lock():
+        """A framework is there: arrange for its cap, and tell."""
+        with state.lock(), kept:
+            if self._is_arranged(name, module):
+                return
             version = getattr(module, "__version__", None)
             text = None if version is None else str(version)[: state.LONGEST_VERSION]
-            told = self.told.frameworks[name] = state.Framework(text)
+            # What stays where it is another release than we know, or half a module.
+            told = state.Framework(text, not_capped=frameworks.FAILED)
+            self.told.frameworks[name] = told
             try:
                 adapter = frameworks.adapter_for(name, module, self)
                 if adapter is None:
@@ -52,14 +57,18 @@ class Process:
                 waiting = adapter.arrange()
                 told.not_capped = self.limits.obstacle or waiting
                 told.reclaim = "Supported" if adapter.can_reclaim else "Unsupported"
+                adapter.arranged_in = adapter.place(module)
                 self.adapters[name] = adapter
             except frameworks.NotCapped as reason:
                 told.not_capped, told.reclaim = str(reason), "Unsupported"
-            except Exception:
-                # Another release than we know, or half a module: it has no cap, and that is said.
-                told.not_capped = frameworks.FAILED
             finally:
                 state.write(self.told)
+
+    def _is_arranged(self, name: str, module: ModuleType) -> bool:
+        """Whether a module was only executed once more (importlib.reload), and our functions stand
+        in a part of it that was not."""
+        before = self.adapters.get(name)
+        return before is not None and before.place(module) is before.arranged_in
 
     def started(self, name: str, ordinal: int) -> int | None:
         """A framework is about to use a GPU: its cap is set, and is the answer, in bytes.
@@ -72,19 +81,25 @@ class Process:
             return cap
 
     def _started(self, name: str, ordinal: int) -> int | None:
-        users = self.using.setdefault(ordinal, [])
-        if name not in users:
-            users.append(name)
+        users = self.using.get(ordinal, [])
+        users = users if name in users else [*users, name]
         card = self.card(ordinal)
         told = self.told.frameworks[name]
         told.not_capped = self.limits.obstacle or (NO_TOTAL if card is None else None)
         if card is not None and told.not_capped is None:
             outside = self.told.gpus.get(card.uuid, state.UNKNOWN).outside_bytes
-            self._set_caps(ordinal, card, outside)
-        from gpumem_shim import thread
-
-        thread.start(self)
+            self._set_caps(ordinal, card, outside, users)
+        # Not before: who finds it there goes on, and who was interrupted has to come again.
+        self.using[ordinal] = users
+        self.start_thread()
         return told.caps.get(card.uuid) if card else None
+
+    def start_thread(self) -> None:
+        """Where none can be had, caps are in force all the same, and the next use tries again."""
+        with kept:
+            from gpumem_shim import thread
+
+            thread.start(self)
 
     def lowered(self, name: str, ordinal: int, fraction: float) -> None:
         """A framework that has one fraction for all GPUs took a lower one than it was given."""
@@ -103,9 +118,10 @@ class Process:
 
     def uncapped(self, name: str, reason: str) -> None:
         """The caps of a framework do not hold; `reason` is one word."""
-        self.told.frameworks[name].caps = {}
-        self.told.frameworks[name].not_capped = reason
-        state.write(self.told)
+        with state.lock():
+            self.told.frameworks[name].caps = {}
+            self.told.frameworks[name].not_capped = reason
+            state.write(self.told)
 
     def start_driver(self) -> int:
         """For a framework that is about to do so itself; how many GPUs the process sees."""
@@ -120,10 +136,11 @@ class Process:
                 self.told.frameworks[adapter.name].cap_hits = adapter.cap_hits
             for ordinal in self.using:
                 self._measure(ordinal)
-            changed = state.significant(self.told) != before
-            if changed:
+            now = state.significant(self.told)
+            # Whoever was interrupted may have left that to the next look.
+            if not state.is_written(now):
                 state.write(self.told)
-            return changed
+            return now != before
 
     def notice(self) -> None:
         """Cap what came into use without being announced; much cheaper than `refresh`."""
@@ -161,12 +178,12 @@ class Process:
             outside = max(0, measured - max(held or 0, _held_by(users, ordinal) or 0))
         self.told.gpus[card.uuid] = state.Held(measured, outside)
         if self.limits.obstacle is None:
-            self._set_caps(ordinal, card, outside)
+            self._set_caps(ordinal, card, outside, self.using[ordinal])
 
-    def _set_caps(self, ordinal: int, card: Card, outside: int | None) -> None:
+    def _set_caps(self, ordinal: int, card: Card, outside: int | None, users: list[str]) -> None:
         pool = self.limits.pool_bytes or 0
         pool = min(pool - excess(outside, self.limits.reserve_bytes), card.total_bytes)
-        share_out(pool, [self._user(name, ordinal, card) for name in self.using[ordinal]])
+        share_out(pool, [self._user(name, ordinal, card) for name in users])
 
     def _user(self, name: str, ordinal: int, card: Card) -> User:
         adapter, cap = self.adapters[name], self.told.frameworks[name].caps.get(card.uuid)
@@ -182,12 +199,21 @@ class Process:
         told = self.told.frameworks[name]
         try:
             told.caps[card.uuid] = self.adapters[name].set_cap(ordinal, card.total_bytes, cap)
+            if self._is_capped_everywhere(name):
+                told.not_capped = None
         except frameworks.NotCapped as reason:
             told.caps.pop(card.uuid, None)
             told.not_capped = str(reason)
-        except Exception:
+        except Exception as error:
             told.caps.pop(card.uuid, None)
             told.not_capped = frameworks.FAILED
+            if is_theirs(error):
+                raise
+
+    def _is_capped_everywhere(self, name: str) -> bool:
+        caps = self.told.frameworks[name].caps
+        cards = [self.card(ordinal) for ordinal, names in self.using.items() if name in names]
+        return all(card is not None and card.uuid in caps for card in cards)
 
     def card(self, ordinal: int) -> Card | None:
         """The GPU with this CUDA ordinal; None where its memory can not be read."""
@@ -208,7 +234,8 @@ class Process:
             told = self.told.frameworks[name]
             if told.caps or told.not_capped == NO_TOTAL:
                 told.caps, told.not_capped = {}, frameworks.NOT_STARTED
-            adapter.cap_hits = told.cap_hits = None
+            adapter.forked()
+            told.cap_hits = adapter.cap_hits
         state.write(self.told)
 
 
@@ -216,7 +243,9 @@ def held_in(adapter: Adapter, ordinal: int) -> int | None:
     """Bytes in its allocator; None where it does not tell, whatever it raises."""
     try:
         return adapter.held(ordinal)
-    except Exception:
+    except Exception as error:
+        if is_theirs(error):
+            raise
         # An allocator that keeps no count, or another release than we know.
         return None
 

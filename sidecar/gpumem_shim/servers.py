@@ -10,11 +10,11 @@ Sources: vllm/v1/worker/gpu_worker.py of 0.8.5, 0.12.0 and 0.33.0, vllm/worker/w
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 
 from gpumem_shim import state
+from gpumem_shim.faults import kept
 from gpumem_shim.limits import fraction_of
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def _lowering(original: Callable[..., Any], process: Process) -> Callable[..., A
     @functools.wraps(original)
     def init_device(self: Any, *args: Any, **kwargs: Any) -> Any:
         # What fails here is another release than we know: the allocator's cap holds all the same.
-        with contextlib.suppress(Exception):
+        with kept:
             lower(self.cache_config, process)
         return original(self, *args, **kwargs)
 

@@ -124,6 +124,52 @@ def test_a_pool_that_is_given_up_after_its_use_has_no_cap(container: GpuContaine
     assert (framework(told)["notCapped"], framework(told)["caps"]) == ("AllocatorHasNoCap", [])
 
 
+def test_while_a_thread_allocates_past_all_pools_there_is_no_cap(container: GpuContainer) -> None:
+    meanwhile, later = container.run(
+        "import cupy, threading; cupy.allocate(1)\n"
+        "def look(): print(json.dumps(told()))\n"
+        "with cupy.cuda.using_allocator():\n"
+        "    cupy.allocate(10)\n"
+        "    other = threading.Thread(target=look); other.start(); other.join()\n"
+        "look()\n"
+    )
+    assert (framework(meanwhile)["notCapped"], framework(meanwhile)["caps"]) == (
+        "AllocatorHasNoCap",
+        [],
+    )
+    assert (framework(later)["notCapped"], len(framework(later)["caps"])) == (None, 1)
+
+
+def test_a_pool_of_its_own_for_a_thread_is_capped(container: GpuContainer) -> None:
+    told = container.run(
+        "import cupy; cupy.allocate(1)\n"
+        "with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc): cupy.allocate(10)\n"
+        "print(json.dumps(told()))\n"
+    )
+    assert framework(told)["notCapped"] is None
+
+
+def test_a_second_thread_waits_until_the_first_ones_cap_is_in_force(
+    container: GpuContainer,
+) -> None:
+    container.environment["CUPY_GPU_MEMORY_LIMIT"] = "0"
+    took = container.run(
+        "import cupy, threading\n"
+        "pool, started = cupy.get_default_memory_pool(), process.own.started\n"
+        "begun, second = threading.Event(), threading.Event()\n"
+        "def slow(*use):\n"
+        "    begun.set(); second.wait(0.5)\n"
+        "    return started(*use)\n"
+        "process.own.started = slow\n"
+        "first = threading.Thread(target=pool.malloc, args=(1024,)); first.start(); begun.wait()\n"
+        "took = True\n"
+        "try: pool.malloc(9 * 2**30)\n"
+        "except cupy.OutOfMemoryError: took = False\n"
+        "first.join(); print(json.dumps(took))\n"
+    )
+    assert took is False
+
+
 class TestBesideTorch:
     """Two frameworks in one process never have more than one cap together."""
 

@@ -174,6 +174,49 @@ def test_where_nothing_is_capped_the_reason_is_told(
     assert framework(told)["caps"] == []
 
 
+def test_an_allocator_that_started_without_a_cache_stays_without_a_cap(
+    container: GpuContainer,
+) -> None:
+    container.environment["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
+    told = container.run(
+        "import torch; torch.allocate(10)\n"
+        "del os.environ['PYTORCH_NO_CUDA_MEMORY_CACHING']\n"
+        "torch.allocate(8 * 1024)\n"
+        "print(json.dumps(told()))\n"
+    )
+    assert (framework(told)["notCapped"], framework(told)["caps"]) == ("AllocatorHasNoCap", [])
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+        "PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.01",
+    ],
+)
+def test_what_a_program_sets_for_its_children_changes_nothing_for_itself(
+    container: GpuContainer, variable: str
+) -> None:
+    name, value = variable.split("=")
+    told = container.run(
+        f"import torch; torch.allocate(10); os.environ[{name!r}] = {value!r}\n"
+        "refresh(); torch.allocate(7000)\n"
+        "print(json.dumps(told()))\n"
+    )
+    [cap] = framework(told)["caps"]
+    assert cap["capBytes"] == pytest.approx(7 * GIB, abs=MIB)
+    assert framework(told)["notCapped"] is None
+
+
+def test_a_module_that_is_executed_once_more_stays_capped(container: GpuContainer) -> None:
+    told = container.run(
+        "import torch, importlib; torch.allocate(10); importlib.reload(torch)\n"
+        "print(json.dumps(told()))\n"
+    )
+    assert framework(told)["notCapped"] is None
+    assert [cap["capBytes"] for cap in framework(told)["caps"]] == [pytest.approx(7 * GIB, abs=MIB)]
+
+
 def test_cuda_malloc_async_is_capped_and_its_cap_hits_are_not_counted(
     container: GpuContainer,
 ) -> None:

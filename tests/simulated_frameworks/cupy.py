@@ -1,6 +1,8 @@
 """A simulated cupy: pools with a limit per GPU, in classes whose methods can not be replaced."""
 
+import contextlib
 import os
+import threading
 import types
 
 import gpu
@@ -8,6 +10,7 @@ import gpu
 __version__ = "14.2.0"
 _current = 0
 _allocator = None
+_of_this_thread = threading.local()
 
 
 class OutOfMemoryError(MemoryError):
@@ -83,7 +86,23 @@ def set_allocator(allocator=None):
 
 
 def get_allocator():
-    return _allocator
+    return getattr(_of_this_thread, "allocator", None) or _allocator
+
+
+@contextlib.contextmanager
+def using_allocator(allocator=None):
+    """Sets a thread-local allocator for GPU memory."""
+    before = getattr(_of_this_thread, "allocator", None)
+    _of_this_thread.allocator = allocator or _malloc
+    try:
+        yield
+    finally:
+        _of_this_thread.allocator = before
+
+
+def _malloc(size):
+    gpu.start()
+    gpu.take(_current, size)
 
 
 def _get_device():
@@ -98,11 +117,7 @@ def _set_device(ordinal):
 
 
 def allocate(mib):
-    if _allocator is None:
-        gpu.start()
-        gpu.take(_current, mib * gpu.MIB)
-    else:
-        _allocator(mib * gpu.MIB)
+    (get_allocator() or _malloc)(mib * gpu.MIB)
 
 
 cuda = types.SimpleNamespace(
@@ -110,8 +125,11 @@ cuda = types.SimpleNamespace(
     Stream=Stream,
     set_allocator=set_allocator,
     get_allocator=get_allocator,
+    using_allocator=using_allocator,
     runtime=types.SimpleNamespace(getDevice=_get_device, setDevice=_set_device),
-    memory=types.SimpleNamespace(MemoryPool=MemoryPool, set_allocator=set_allocator),
+    memory=types.SimpleNamespace(
+        MemoryPool=MemoryPool, set_allocator=set_allocator, using_allocator=using_allocator
+    ),
 )
 _default_memory_pool = cuda.MemoryPool()
 cuda.set_allocator(_default_memory_pool.malloc)

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
+    from typing import Any
 
     from gpumem_shim.process import Process
 
@@ -55,6 +56,8 @@ class Adapter:
         self.process = process
         self.cap_hits: int | None = None
         """Allocations that failed on the cap; None where they are not counted."""
+        self.arranged_in: object = None
+        """The `place` in which our functions are."""
 
     def arrange(self) -> str:
         """Arrange that `process.started` is called just before a GPU is used; CUDA stays unused.
@@ -63,6 +66,14 @@ class Adapter:
         there will be none, and nothing was arranged.
         """
         raise NotImplementedError
+
+    def place(self, module: Any) -> object:
+        """Where `arrange` puts our functions: while that is there, so are they."""
+        return module
+
+    def forked(self) -> None:
+        """In a child: nothing is in use there, whatever was before."""
+        self.cap_hits = None
 
     def in_use(self) -> Iterable[int]:
         """Ordinals of the GPUs that the framework uses, whether announced or not."""

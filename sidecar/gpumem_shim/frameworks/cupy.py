@@ -10,9 +10,10 @@ Sources: cupy/cuda/memory.pyx of 14.2; runs of 14.2 without a GPU.
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from gpumem_shim import state, thread
+from gpumem_shim.faults import kept
 from gpumem_shim.frameworks import (
     ALLOCATOR_HAS_NO_CAP,
     NOT_STARTED,
@@ -45,6 +46,8 @@ class CuPy(Adapter):
         self._captures = Captures()
         self._caps: dict[int, int] = {}
         """What all pools may hold together, by ordinal."""
+        self._strangers = 0
+        """Threads that allocate past all pools at this moment."""
 
     def arrange(self) -> str:
         """Put pools that know their cap in the place of CuPy's own; CUDA stays unused."""
@@ -57,9 +60,22 @@ class CuPy(Adapter):
         first = self.cupy._default_memory_pool = cuda.MemoryPool()
         cuda.set_allocator(first.malloc)
         cuda.set_allocator = cuda.memory.set_allocator = self._choosing(cuda.set_allocator)
+        if hasattr(cuda, "using_allocator"):
+            choosing = self._choosing_for_a_while(cuda.using_allocator)
+            cuda.using_allocator = cuda.memory.using_allocator = choosing
         self._watch_captures()
         self.cap_hits = 0
         return NOT_STARTED
+
+    def place(self, module: Any) -> object:
+        return module.cuda
+
+    def forked(self) -> None:
+        super().forked()
+        self._strangers = 0
+        for pool in list(self.pools):
+            pool.used_on.clear()
+            pool.ready_on.clear()
 
     def _watch_captures(self) -> None:
         base = self.cupy.cuda.Stream.__mro__[1]
@@ -74,15 +90,39 @@ class CuPy(Adapter):
     def _choosing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def set_allocator(allocator: Any = None) -> Any:
             answer = original(allocator)
-            try:
-                if self.process.limits.obstacle is None and not self._is_ours(allocator):
-                    self.process.told.frameworks[self.name].not_capped = ALLOCATOR_HAS_NO_CAP
-            except Exception:
-                pass
+            with kept:
+                if not self._is_ours(allocator):
+                    self._is_past_all_pools()
             return answer
 
         set_allocator.__doc__ = original.__doc__
         return set_allocator
+
+    def _choosing_for_a_while(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @contextmanager
+        def using_allocator(allocator: Any = None) -> Iterator[None]:
+            if self._is_ours(allocator):
+                with original(allocator):
+                    yield
+                return
+            with state.lock():
+                self._strangers += 1
+            try:
+                with original(allocator):
+                    with kept:
+                        self._is_past_all_pools()
+                    yield
+            finally:
+                with state.lock():
+                    self._strangers -= 1
+
+        using_allocator.__doc__ = original.__doc__
+        return using_allocator
+
+    def _is_past_all_pools(self) -> None:
+        # The next look caps them again where the pools are back.
+        if self.process.limits.obstacle is None:
+            self.process.uncapped(self.name, ALLOCATOR_HAS_NO_CAP)
 
     def _is_ours(self, allocator: Any) -> bool:
         return getattr(allocator, "__self__", None) in self.pools
@@ -90,9 +130,15 @@ class CuPy(Adapter):
     def used(self, pool: Any) -> None:
         """Before a pool takes memory on the current GPU."""
         ordinal = int(self.cupy.cuda.runtime.getDevice())
-        if ordinal not in pool.used_on:
-            pool.used_on.add(ordinal)
-            self.process.started(self.name, ordinal)
+        if ordinal in pool.ready_on:
+            return
+        with state.lock():
+            # Another thread may have come first, and is waited for.
+            if ordinal not in pool.ready_on:
+                pool.used_on.add(ordinal)
+                with kept:
+                    self.process.started(self.name, ordinal)
+                pool.ready_on.add(ordinal)
 
     def in_use(self) -> Iterable[int]:
         return sorted(set().union(*(pool.used_on for pool in self.pools)))
@@ -104,7 +150,7 @@ class CuPy(Adapter):
 
     def set_cap(self, ordinal: int, total_bytes: int, cap_bytes: int) -> int:  # noqa: ARG002
         """Share it among the pools; the answer is what all of them may hold together."""
-        if not self._is_ours(self.cupy.cuda.get_allocator()):
+        if self._strangers or not self._is_ours(self.cupy.cuda.get_allocator()):
             raise NotCapped(ALLOCATOR_HAS_NO_CAP)
         self._caps[ordinal] = cap_bytes
         with self._on(ordinal):
@@ -154,6 +200,7 @@ class CuPy(Adapter):
         pool.theirs[ordinal] = int(pool.get_limit())
         pool.used_on.add(ordinal)
         self.process.started(self.name, ordinal)
+        pool.ready_on.add(ordinal)
 
     @contextmanager
     def _on(self, ordinal: int) -> Iterator[None]:
@@ -189,25 +236,33 @@ def _capped(base: Any, adapter: CuPy) -> Any:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self.used_on: set[int] = set()
+            self.ready_on: set[int] = set()
+            """GPUs on which it has its part of the cap."""
             self.theirs: dict[int, int] = {}
             """Limits that the program set, by ordinal; 0 is none."""
             adapter.pools.add(self)
 
         def malloc(self, size: int) -> Any:
-            with suppress(Exception):
+            with kept:
                 adapter.used(self)
             try:
                 return base.malloc(self, size)
             except MemoryError:
-                with suppress(Exception):
-                    if adapter.favour(self):
-                        return base.malloc(self, size)
+                has_more = False
+                with kept:
+                    has_more = adapter.favour(self)
+                if not has_more:
+                    adapter.cap_hits = (adapter.cap_hits or 0) + 1
+                    raise
+            try:
+                return base.malloc(self, size)
+            except MemoryError:
                 adapter.cap_hits = (adapter.cap_hits or 0) + 1
                 raise
 
         def set_limit(self, size: Any = None, fraction: Any = None) -> None:
             base.set_limit(self, size, fraction)
-            with suppress(Exception):
+            with kept:
                 adapter.bound(self)
 
         def put_limit(self, size: int) -> None:

@@ -20,6 +20,7 @@ import struct
 import sys
 
 from gpumem_shim import limits, state
+from gpumem_shim.faults import is_theirs
 from gpumem_shim.frameworks import (
     ALLOCATOR_HAS_NO_CAP,
     FAILED,
@@ -69,6 +70,13 @@ class Jax(Adapter):
         client.make_c_api_client = self._bounding(client.make_c_api_client)
         return NOT_STARTED
 
+    def place(self, module: Any) -> object:  # noqa: ARG002
+        return sys.modules.get("jaxlib.xla_client")
+
+    def forked(self) -> None:
+        super().forked()
+        self._ordinals = []
+
     def _bounding(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def make_c_api_client(
@@ -76,10 +84,7 @@ class Jax(Adapter):
         ) -> Any:
             if plugin_name != PLATFORM:
                 return original(plugin_name, options, *args, **kwargs)
-            try:
-                options = self._bounded(dict(options or {}))
-            except Exception:
-                self.process.told.frameworks[self.name].not_capped = FAILED
+            options = self._bounded_or_not(options)
             try:
                 return original(plugin_name, options, *args, **kwargs)
             except BaseException:
@@ -89,6 +94,18 @@ class Jax(Adapter):
                 raise
 
         return make_c_api_client
+
+    def _bounded_or_not(self, options: Any) -> Any:
+        try:
+            return self._bounded(dict(options or {}))
+        except BaseException as error:
+            # The caps that were told on the way are in no options.
+            self._ordinals = []
+            self.process.withdrew(self.name)
+            if is_theirs(error):
+                raise
+            self.process.uncapped(self.name, FAILED)
+            return options
 
     def _bounded(self, options: dict[str, Any]) -> dict[str, Any]:
         with state.lock():

@@ -19,9 +19,9 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from contextlib import suppress
 
 from gpumem_shim import limits, state
+from gpumem_shim.faults import is_theirs, kept
 from gpumem_shim.frameworks import (
     ALLOCATOR_HAS_NO_CAP,
     FAILED,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from gpumem_shim.process import Process
 
+CONTEXT = "tensorflow.python.eager.context"
 ON_A_GPU = "device:GPU:"
 """In what TensorFlow says of an operation that failed: the name of its device."""
 MODE_ENV = "GPUMEM_TENSORFLOW_MODE"
@@ -66,7 +67,7 @@ class TensorFlow(Adapter):
 
     def arrange(self) -> str:
         """Stand where options are made; the context stays unused."""
-        context: Any = sys.modules.get("tensorflow.python.eager.context")
+        context: Any = sys.modules.get(CONTEXT)
         kind: Any = getattr(context, "Context", None)
         if not hasattr(kind, "_compute_gpu_options") or not hasattr(kind, "ensure_initialized"):
             raise NotCapped(TOO_OLD)
@@ -83,6 +84,9 @@ class TensorFlow(Adapter):
             self._counts = True
         return NOT_STARTED
 
+    def place(self, module: Any) -> object:  # noqa: ARG002
+        return sys.modules.get(CONTEXT)
+
     def _computing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def _compute_gpu_options(context: Any) -> Any:
@@ -97,8 +101,8 @@ class TensorFlow(Adapter):
         def ensure_initialized(context: Any) -> Any:
             try:
                 answer = original(context)
-            except Exception:
-                if not self._caps or self._given_up:
+            except Exception as error:
+                if not self._caps or self._given_up or is_theirs(error):
                     raise
                 # TensorFlow takes limits for all GPUs or for none, and leaves out some GPUs by
                 # itself (those with few processors, beside larger ones). The program goes first.
@@ -139,7 +143,9 @@ class TensorFlow(Adapter):
             changed.CopyFrom(config)
             limited = self._limited(config.gpu_options, ordinals, by_fraction=True)
             changed.gpu_options.CopyFrom(limited)
-        except Exception:
+        except Exception as error:
+            if is_theirs(error):
+                raise
             # What is wrong with it, TensorFlow says itself.
             return config
         return changed
@@ -149,8 +155,13 @@ class TensorFlow(Adapter):
         try:
             with state.lock():
                 return self._bounded(options, list(ordinals), by_fraction=by_fraction)
-        except Exception:
-            self.process.told.frameworks[self.name].not_capped = FAILED
+        except BaseException as error:
+            # The caps that were told on the way are in no options.
+            self._caps = {}
+            self.process.withdrew(self.name)
+            if is_theirs(error):
+                raise
+            self.process.uncapped(self.name, FAILED)
             return options
 
     def _bounded(self, options: Any, ordinals: list[int], *, by_fraction: bool) -> Any:
@@ -218,7 +229,7 @@ class TensorFlow(Adapter):
         @functools.wraps(original)
         def __init__(error: Any, node_def: Any, op: Any, message: Any, *args: Any) -> None:
             original(error, node_def, op, message, *args)
-            with suppress(Exception):
+            with kept:
                 # Files, queues and the host's memory are exhausted by the same error.
                 if self.cap_hits is not None and ON_A_GPU in str(message) and self._has_room():
                     self.cap_hits += 1

@@ -19,6 +19,7 @@ import functools
 import os
 
 from gpumem_shim import limits, thread
+from gpumem_shim.faults import is_theirs, kept
 from gpumem_shim.frameworks import (
     ALLOCATOR_HAS_NO_CAP,
     FAILED,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 OLDEST = (2, 0)
 NATIVE = "native"
 CAPPABLE = (NATIVE, "cudaMallocAsync")
+NO_CACHING = "PYTORCH_NO_CUDA_MEMORY_CACHING"
+"""Any value switches caching off in the releases up to 2.5, 0 as well."""
 
 
 class Torch(Adapter):
@@ -58,6 +61,11 @@ class Torch(Adapter):
         self._set: dict[int, float] = {}
         """Fractions as they were set last."""
         self._set_fraction: Callable[..., Any] = lambda *_: None
+        self._uncached: bool | None = None
+        """Whether the allocator caches nothing; None until that shows. It never changes."""
+        self._wanted: float | None = None
+        """The program's own fraction in the settings that CUDA started with."""
+        self._observes = False
 
     def arrange(self) -> str:
         """Queue what is to be done when CUDA starts, and stand before the program's own caps."""
@@ -74,7 +82,10 @@ class Torch(Adapter):
             cuda.memory.set_per_process_memory_fraction = bounded
             cuda.set_device = self._selecting(cuda.set_device)
         cuda._lazy_call(self._cuda_started)
-        return ALLOCATOR_HAS_NO_CAP if _is_uncached() else NOT_STARTED
+        return ALLOCATOR_HAS_NO_CAP if NO_CACHING in os.environ else NOT_STARTED
+
+    def place(self, module: Any) -> object:
+        return module.cuda
 
     def _watch_captures(self) -> None:
         graph = self.torch.cuda.graphs.CUDAGraph
@@ -89,13 +100,17 @@ class Torch(Adapter):
         """Called by torch in the thread that starts CUDA, before that one goes on."""
         try:
             self._count_cap_hits()
+            self._is_uncached()
+            self._of_the_environment()
             if self.torch.cuda.device_count() == 1:
                 self.process.started(self.name, 0)
             else:
-                thread.start(self.process)
-        except Exception:
-            # torch would fail the program's first use of CUDA.
-            self.process.told.frameworks[self.name].not_capped = FAILED
+                self.process.start_thread()
+        except Exception as error:
+            self.process.uncapped(self.name, FAILED)
+            # By any other than that, torch would fail the program's first use of CUDA.
+            if is_theirs(error):
+                raise
 
     def in_use(self) -> Iterable[int]:
         """GPUs with a context, whoever made it: nobody can use one without."""
@@ -117,7 +132,7 @@ class Torch(Adapter):
 
     def set_cap(self, ordinal: int, total_bytes: int, cap_bytes: int) -> int:
         """Set the fraction; CUDA has started, and the GPU has a context or is about to."""
-        if _is_uncached() or self._backend() not in CAPPABLE:
+        if self._backend() not in CAPPABLE or self._is_uncached():
             raise NotCapped(ALLOCATOR_HAS_NO_CAP)
         ours = limits.fraction_of(cap_bytes, total_bytes)
         fraction = min(ours, self._theirs.get(ordinal, 1.0), self._of_the_environment())
@@ -149,14 +164,27 @@ class Torch(Adapter):
     def _backend(self) -> str:
         return str(self.torch.cuda.memory.get_allocator_backend())
 
+    def _is_uncached(self) -> bool:
+        """torch looks at the variable once, at its first allocation, and may do so without our
+        seeing it. Where it was ever set before, only memory in the cache says that it caches."""
+        if self._uncached is not False:
+            if self._has_cached():
+                self._uncached = False
+            elif NO_CACHING in os.environ:
+                self._uncached = True
+        return bool(self._uncached)
+
+    def _has_cached(self) -> bool:
+        cuda = self.torch.cuda
+        return any(cuda.memory_reserved(ordinal) > 0 for ordinal in self.in_use())
+
     def _of_the_environment(self) -> float:
-        """The program's own fraction in the allocator's settings, which releases from 2.10 take."""
-        if release_of(self.torch.__version__, 2) < (2, 10):
-            return 1.0
-        for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
-            if name in os.environ:
-                return _fraction_in(os.environ[name])
-        return 1.0
+        """The program's own fraction in the allocator's settings, which releases from 2.10 take.
+        What it sets later is for its children."""
+        if self._wanted is None:
+            takes_it = release_of(self.torch.__version__, 2) >= (2, 10)
+            self._wanted = _fraction_in(_settings()) if takes_it else 1.0
+        return self._wanted
 
     def _bounded(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -169,38 +197,36 @@ class Torch(Adapter):
         """What is wrong with the arguments, torch says in its own words."""
         if not isinstance(fraction, float) or not 0.0 <= fraction <= 1.0:
             return fraction
+        self.torch.cuda._lazy_init()
         try:
-            self.torch.cuda._lazy_init()
             ordinal = self.torch.cuda._utils._get_device_index(device, optional=True)
             self._theirs[ordinal] = fraction
             self.process.started(self.name, ordinal)
             return min(fraction, self._set.get(ordinal, fraction))
-        except Exception:
+        except Exception as error:
+            if is_theirs(error):
+                raise
             return fraction
 
     def _selecting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def set_device(device: Any) -> Any:
             answer = original(device)
-            try:
+            with kept:
                 # A negative device selects nothing and starts nothing.
                 cuda = self.torch.cuda
                 ordinal = cuda.current_device() if cuda.is_initialized() else -1
-                if ordinal < 0:
-                    return answer
-                if self.name not in self.process.using.get(ordinal, ()):
+                if ordinal >= 0 and self.name not in self.process.using.get(ordinal, ()):
                     self.process.started(self.name, ordinal)
-            except Exception:
-                pass
             return answer
 
         return set_device
 
     def _count_cap_hits(self) -> None:
         attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
-        if attach is None or self._backend() != NATIVE:
+        if attach is None or self._backend() != NATIVE or self._observes:
             return
-        self.cap_hits = 0
+        self._observes = True
 
         def out_of_memory(_device: int, wanted: int, _allowed: int, free: int) -> None:
             # With less free on the card than wanted, the card is full and not the cap.
@@ -208,6 +234,7 @@ class Torch(Adapter):
                 self.cap_hits = (self.cap_hits or 0) + 1
 
         attach(out_of_memory)
+        self.cap_hits = 0
 
     def busy(self) -> bool:
         return self._captures.under_way
@@ -216,9 +243,11 @@ class Torch(Adapter):
         return self._captures.unless_capturing(self.torch.cuda.empty_cache)
 
 
-def _is_uncached() -> bool:
-    # Any value switches caching off in the releases up to 2.5, 0 as well.
-    return "PYTORCH_NO_CUDA_MEMORY_CACHING" in os.environ
+def _settings() -> str:
+    for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
+        if name in os.environ:
+            return os.environ[name]
+    return ""
 
 
 def _fraction_in(settings: str) -> float:

@@ -21,6 +21,7 @@ class OutOfMemoryError(RuntimeError):
 
 class _C:
     fractions, reserved, cached, observers = {}, {}, {}, []
+    caching = None
 
     @staticmethod
     def _cuda_hasPrimaryContext(device):
@@ -54,7 +55,10 @@ def allocate(mib, device=None):
     if size <= 0:
         return
     allowed = int(_C.fractions.get(device, 1.0) * gpu.total(device))
-    caching = "PYTORCH_NO_CUDA_MEMORY_CACHING" not in os.environ
+    if _C.caching is None:
+        # It is looked at once.
+        _C.caching = "PYTORCH_NO_CUDA_MEMORY_CACHING" not in os.environ
+    caching = _C.caching
     over = caching and _C.reserved.get(device, 0) + size > allowed
     if over or not gpu.take(device, size):
         for observer in _C.observers:

@@ -1,0 +1,3 @@
+"""The backends that were started."""
+
+_backends = {}

@@ -1,0 +1,1 @@
+"""What JAX starts its backends by."""
