@@ -39,8 +39,7 @@ def is_theirs(error: BaseException) -> bool:
     if not isinstance(error, Exception):
         return True
     frames = list(_frames(error.__traceback__))
-    pairs = zip(frames, frames[1:])
-    return any(_interrupts(inner, outer) for outer, inner in pairs) or _was_thrown(error, frames)
+    return any(_interrupts(frame) for frame in frames) or _was_thrown(error, frames)
 
 
 def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
@@ -49,12 +48,15 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
         trace = trace.tb_next
 
 
-def _interrupts(inner: FrameType, outer: FrameType) -> bool:
-    """Whether Python ran it in the middle of `outer`: then that is among its arguments."""
-    code = inner.f_code
+def _interrupts(frame: FrameType) -> bool:
+    """Whether Python ran it in the middle of another: then it has that one among its arguments.
+
+    The other is often not in the traceback: Python takes its own importing out of it.
+    """
+    code, outer = frame.f_code, frame.f_back
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & VARARGS)
-    arguments = [inner.f_locals.get(name) for name in code.co_varnames[:count]]
-    return any(
+    arguments = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
+    return outer is not None and any(
         one is outer or (type(one) is tuple and any(part is outer for part in one))
         for one in arguments
     )

@@ -10,12 +10,39 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
+from gpu_container import GpuContainer
 from gpumem_shim.faults import is_theirs, kept
+from shimmed import Shimmed
+
+AT_MANY_MOMENTS = """
+import os, signal
+class TimeUp(Exception): pass
+def handler(*_):
+    heard.append(1)
+    raise TimeUp
+others = 0
+for number in range(60):
+    child = os.fork()
+    if not child:
+        heard = []
+        signal.signal(signal.SIGALRM, handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 + number * 0.0005)
+            import torch
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except TimeUp:
+            {hit}
+        {end}
+    others += os.waitpid(child, 0)[1] != 0
+print(others)
+"""
+"""An alarm in each of many children, and how many of them did not end by exit code 0."""
 
 
 class TimeUp(Exception):
@@ -137,3 +164,23 @@ def test_what_frameworks_raise_from_c_stays() -> None:
         kind = type("Failed", (RuntimeError,), {"__module__": package})
         error = kind("CUDA failed")
         assert not is_theirs(error)
+
+
+def test_an_alarm_during_the_import_of_a_framework_is_heard(container: Shimmed) -> None:
+    # It strikes the shim's own imports and work, or what is before and behind them.
+    lost = container.start(AT_MANY_MOMENTS.format(hit="os._exit(0)", end="os._exit(len(heard))"))
+
+    assert (lost.stdout, lost.stderr) == ("0\n", "")
+
+
+def test_who_hears_an_alarm_and_imports_again_has_a_cap(tmp_path: Path) -> None:
+    container = GpuContainer(tmp_path)
+    without = container.start(
+        AT_MANY_MOMENTS.format(
+            hit="import torch",
+            # Of `torch.cuda`, which was not imported again, and neither was what it knows as torch.
+            end="torch.allocate(64); os._exit(not torch.cuda.torch._C.fractions)",
+        )
+    )
+
+    assert (without.stdout, without.stderr) == ("0\n", "")
