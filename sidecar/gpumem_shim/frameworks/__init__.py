@@ -9,7 +9,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import ModuleType
     from typing import Any
 
@@ -21,6 +21,8 @@ ADAPTERS = {
     "tensorflow": ("gpumem_shim.frameworks.tensorflow", "TensorFlow"),
     "jax": ("gpumem_shim.frameworks.jax", "Jax"),
 }
+
+ORIGINAL = "_gpumem_original"
 
 NOT_STARTED = "NotStarted"
 """The framework has not used a GPU yet; its cap is set when it does."""
@@ -107,6 +109,18 @@ def adapter_for(name: str, module: ModuleType, process: Process) -> Adapter | No
     path, kind = ADAPTERS[name]
     made: Adapter = getattr(import_module(path), kind)(module, process)
     return made
+
+
+def original_of(there: Any) -> Any:
+    """A function or class of the framework, also where an arrangement that was interrupted had put
+    one of ours before it: two of ours would each take the other for the framework."""
+    return getattr(there, ORIGINAL, there)
+
+
+def standing_before(original: Any, ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Ours, by which `original_of` finds the framework's again."""
+    setattr(ours, ORIGINAL, original)
+    return ours
 
 
 def release_of(version: object, parts: int) -> tuple[int, ...]:

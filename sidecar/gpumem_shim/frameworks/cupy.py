@@ -19,6 +19,8 @@ from gpumem_shim.frameworks import (
     NOT_STARTED,
     Adapter,
     NotCapped,
+    original_of,
+    standing_before,
 )
 from gpumem_shim.frameworks.captures import Captures
 from gpumem_shim.sharing import User, share_out
@@ -54,14 +56,15 @@ class CuPy(Adapter):
         cuda = self.cupy.cuda
         for kind in POOLS:
             if hasattr(cuda, kind):
-                capped = _capped(getattr(cuda, kind), self)
+                capped = _capped(original_of(getattr(cuda, kind)), self)
                 setattr(cuda, kind, capped)
                 setattr(cuda.memory, kind, capped)
         first = self.cupy._default_memory_pool = cuda.MemoryPool()
         cuda.set_allocator(first.malloc)
-        cuda.set_allocator = cuda.memory.set_allocator = self._choosing(cuda.set_allocator)
+        choosing = self._choosing(original_of(cuda.set_allocator))
+        cuda.set_allocator = cuda.memory.set_allocator = choosing
         if hasattr(cuda, "using_allocator"):
-            choosing = self._choosing_for_a_while(cuda.using_allocator)
+            choosing = self._choosing_for_a_while(original_of(cuda.using_allocator))
             cuda.using_allocator = cuda.memory.using_allocator = choosing
         self._watch_captures()
         self.cap_hits = 0
@@ -96,7 +99,7 @@ class CuPy(Adapter):
             return answer
 
         set_allocator.__doc__ = original.__doc__
-        return set_allocator
+        return standing_before(original, set_allocator)
 
     def _choosing_for_a_while(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @contextmanager
@@ -117,7 +120,7 @@ class CuPy(Adapter):
                     self._strangers -= 1
 
         using_allocator.__doc__ = original.__doc__
-        return using_allocator
+        return standing_before(original, using_allocator)
 
     def _is_past_all_pools(self) -> None:
         # The next look caps them again where the pools are back.
@@ -272,4 +275,4 @@ def _capped(base: Any, adapter: CuPy) -> Any:
     Pool.__module__, Pool.__doc__ = base.__module__, base.__doc__
     for own in ("malloc", "set_limit"):
         getattr(Pool, own).__doc__ = getattr(base, own).__doc__
-    return Pool
+    return standing_before(base, Pool)

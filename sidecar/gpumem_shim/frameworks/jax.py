@@ -28,7 +28,9 @@ from gpumem_shim.frameworks import (
     TOO_OLD,
     Adapter,
     NotCapped,
+    original_of,
     release_of,
+    standing_before,
 )
 
 TYPE_CHECKING = False
@@ -67,7 +69,7 @@ class Jax(Adapter):
         release = release_of(getattr(self.module, "__version__", ""), 3)
         if release < OLDEST or not hasattr(client, "make_c_api_client"):
             raise NotCapped(TOO_OLD)
-        client.make_c_api_client = self._bounding(client.make_c_api_client)
+        client.make_c_api_client = self._bounding(original_of(client.make_c_api_client))
         return NOT_STARTED
 
     def place(self, module: Any) -> object:  # noqa: ARG002
@@ -93,7 +95,7 @@ class Jax(Adapter):
                 self.process.withdrew(self.name)
                 raise
 
-        return make_c_api_client
+        return standing_before(original, make_c_api_client)
 
     def _bounded_or_not(self, options: Any) -> Any:
         try:

@@ -28,7 +28,9 @@ from gpumem_shim.frameworks import (
     TOO_OLD,
     Adapter,
     NotCapped,
+    original_of,
     release_of,
+    standing_before,
 )
 from gpumem_shim.frameworks.captures import Captures
 
@@ -75,12 +77,12 @@ class Torch(Adapter):
         if self.torch.version.cuda is None and getattr(self.torch.version, "hip", None) is None:
             raise NotCapped(NO_GPU_SUPPORT)
         self._watch_captures()
-        self._set_fraction = cuda.set_per_process_memory_fraction
+        self._set_fraction = original_of(cuda.set_per_process_memory_fraction)
         if self.process.limits.obstacle is None:
             bounded = self._bounded(self._set_fraction)
             cuda.set_per_process_memory_fraction = bounded
             cuda.memory.set_per_process_memory_fraction = bounded
-            cuda.set_device = self._selecting(cuda.set_device)
+            cuda.set_device = self._selecting(original_of(cuda.set_device))
         cuda._lazy_call(self._cuda_started)
         return ALLOCATOR_HAS_NO_CAP if NO_CACHING in os.environ else NOT_STARTED
 
@@ -191,7 +193,7 @@ class Torch(Adapter):
         def set_per_process_memory_fraction(fraction: Any, device: Any = None) -> Any:
             return original(self._at_most_ours(fraction, device), device)
 
-        return set_per_process_memory_fraction
+        return standing_before(original, set_per_process_memory_fraction)
 
     def _at_most_ours(self, fraction: Any, device: Any) -> Any:
         """What is wrong with the arguments, torch says in its own words."""
@@ -220,7 +222,7 @@ class Torch(Adapter):
                     self.process.started(self.name, ordinal)
             return answer
 
-        return set_device
+        return standing_before(original, set_device)
 
     def _count_cap_hits(self) -> None:
         attach = getattr(self.torch._C, "_cuda_attach_out_of_memory_observer", None)
