@@ -59,3 +59,24 @@ def test_a_program_that_waits_for_all_threads_ends(tmp_path: Path, version: str)
         "print(json.dumps(threading.active_count()))\n"
     )
     assert names == [["MainThread"], 1]
+
+
+def test_where_no_thread_can_be_had_the_cap_holds_and_the_next_use_tries_again(
+    tmp_path: Path,
+) -> None:
+    container = GpuContainer(tmp_path, gpus=2)
+    tried = container.run(
+        "import _thread, torch\n"
+        "from gpumem_shim import thread\n"
+        "original, tried = _thread.start_new_thread, []\n"
+        "def refused(*arguments):\n"
+        "    tried.append('refused')\n"
+        '    raise RuntimeError("can\'t start new thread")\n'
+        "_thread.start_new_thread = refused\n"
+        "torch.cuda.set_device(0); torch.allocate(64)\n"
+        "assert sorted(torch._C.fractions) == [0]\n"
+        "_thread.start_new_thread = lambda *them: (tried.append('had'), original(*them))\n"
+        "torch.cuda.set_device(1); torch.allocate(64)\n"
+        "print(json.dumps([sorted(torch._C.fractions), tried[0], tried[-1]]))\n"
+    )
+    assert tried == [[0, 1], "refused", "had"]
