@@ -38,3 +38,17 @@ def test_its_words_are_its_own(cupy: Installed) -> None:
         "print(json.dumps([said, pool.set_limit.__doc__, cupy.cuda.set_allocator.__doc__]))"
     )
     assert cupy.run(program) == cupy.run(program, shim=False)
+
+
+def test_an_allocator_of_one_thread_is_chosen_as_before_and_told(cupy: Installed) -> None:
+    program = (
+        "import cupy, json\n"
+        "seen = [cupy.cuda.using_allocator.__doc__, cupy.cuda.using_allocator.__name__]\n"
+        "with cupy.cuda.using_allocator():\n"
+        "    seen.append(str(cupy.cuda.get_allocator()).split(' at ')[0])\n"
+        "    try: cupy.cuda.set_allocator()\n"
+        "    except ValueError as error: seen.append(str(error))\n"
+        "print(json.dumps(seen))"
+    )
+    assert cupy.run(program) == cupy.run(program, shim=False)
+    assert cupy.told()["notCapped"] == "AllocatorHasNoCap"
