@@ -5,8 +5,9 @@ goes on. But Python runs others in the middle of our code too, and what they rai
 
     KeyboardInterrupt, SystemExit  no Exception, never of our making: nothing in the shim catches it
     signal handlers and tracers    are handed the frame that they interrupt; nothing we call is
-    what another thread throws     has no frame at all. It is a class of a package that none of what
-                                   we called belongs to, or one of Python's without a word of why
+    what another thread throws     has no frame, and no `raise` that was come to. It is a class of a
+                                   package that nothing we called belongs to, or one of Python's
+                                   without a word of why
 
 So where the shim catches Exception, it does so by `kept`, or asks `is_theirs` and raises it again.
 What was interrupted counts as not done, and is done with the next call.
@@ -27,8 +28,8 @@ STANDARD = frozenset(
     # Before 3.10 Python does not say what is its own: these have exceptions that we may see.
     getattr(sys, "stdlib_module_names", ("ctypes", "json", "struct", "zipimport"))
 ) | {"builtins"}
-WORDLESS = (AssertionError, MemoryError, NotImplementedError, StopIteration)
-"""Python and frameworks raise these without a text."""
+WORDLESS = (MemoryError, StopIteration)
+"""Python itself raises these without a text."""
 OURS = (__name__.partition(".")[0], "vllm", *FRAMEWORKS)
 """How packages begin in which our calls end: jaxlib and cupy_backends are among them."""
 VARARGS = 0x04  # inspect.CO_VARARGS
@@ -38,13 +39,16 @@ def is_theirs(error: BaseException) -> bool:
     """Whether the program is to see it. Asked where it was caught, around code of ours."""
     if not isinstance(error, Exception):
         return True
-    frames = list(_frames(error.__traceback__))
-    return any(_interrupts(frame) for frame in frames) or _was_thrown(error, frames)
+    traces = list(_traces(error.__traceback__))
+    frames = [trace.tb_frame for trace in traces]
+    if any(_interrupts(frame) for frame in frames):
+        return True
+    return not (traces and _raises(traces[-1])) and _was_thrown(error, frames)
 
 
-def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
+def _traces(trace: TracebackType | None) -> Iterator[TracebackType]:
     while trace is not None:
-        yield trace.tb_frame
+        yield trace
         trace = trace.tb_next
 
 
@@ -60,6 +64,13 @@ def _interrupts(frame: FrameType) -> bool:
         one is outer or (type(one) is tuple and any(part is outer for part in one))
         for one in arguments
     )
+
+
+def _raises(trace: TracebackType) -> bool:
+    """Whether it is a `raise` or `assert` that the program came to."""
+    from opcode import opmap
+
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
 def _was_thrown(error: Exception, frames: list[FrameType]) -> bool:

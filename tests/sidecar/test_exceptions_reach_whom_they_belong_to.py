@@ -155,9 +155,10 @@ def test_faults_of_our_own_stay(fault: Callable[[], object]) -> None:
     assert is_suppressed(fault)
 
 
-def test_what_a_program_raises_when_we_call_it_stays() -> None:
+@pytest.mark.parametrize("kind", [Broken, TimeUp, TimeoutError, NotImplementedError])
+def test_what_a_program_raises_when_we_call_it_stays(kind: type[Exception]) -> None:
     def theirs() -> None:
-        raise Broken
+        raise kind
 
     assert is_suppressed(theirs)
 
