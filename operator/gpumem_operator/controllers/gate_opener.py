@@ -17,7 +17,7 @@ from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.ledger.groups import WaitingPod
 
-_AT_ONCE: Final = 8
+_AT_ONCE: Final = 16
 """Gates of one namespace that are being opened at the same time."""
 
 
