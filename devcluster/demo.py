@@ -82,7 +82,7 @@ def _demo(place: str, *, keep: bool) -> int:
         if keep:
             closing = with_room(ready["closing"], stage)
             _let_go(holder, folder)
-            print(f"\n{closing}")
+            print(closing)
             return 0
     except BaseException:
         say("ending the cluster")

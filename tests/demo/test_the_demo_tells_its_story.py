@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,18 @@ from patience import PATIENCE_SECONDS
 pytestmark = pytest.mark.cluster
 
 
+@pytest.fixture(scope="module")
+def story() -> Iterator[str]:
+    """Of one demo for all that is asked of it: it takes minutes."""
+    told = run_demo("--keep")
+    folder = re.findall(r"devcluster stop (\S+)", told)[0]
+    yield told
+    if Path(folder).parent.exists():
+        devcluster("stop", folder)
+
+
 @pytest.mark.skipif(bool(why_not()), reason=f"its last steps need PID namespaces: {why_not()}")
-def test_each_step_shows_what_it_promises() -> None:
-    story = run_demo()
+def test_each_step_shows_what_it_promises(story: str) -> None:
     for shown in (
         "171798691840",
         "init containers  -",
@@ -77,8 +87,7 @@ def test_each_step_shows_what_it_promises() -> None:
     assert [line for one in commands for line in one.splitlines() if len(line) > 120] == []
 
 
-def test_a_kept_cluster_answers_until_it_is_stopped() -> None:
-    story = run_demo("--keep")
+def test_a_kept_cluster_answers_until_it_is_stopped(story: str) -> None:
     folder = re.findall(r"devcluster stop (\S+)", story)[0]
     record = find_record(Path(folder))
     assert record.holder_pid is not None
