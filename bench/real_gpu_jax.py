@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench.real_gpu_runs import GIB, MIB, RESERVE, Check, Container, Done, told, within
+from bench.real_gpu_runs import (
+    GIB,
+    MIB,
+    RESERVE,
+    Check,
+    Container,
+    Done,
+    told,
+    two_announced,
+    within,
+)
 
 TAKE = """
 import json, os, time
@@ -84,12 +94,9 @@ def _allocators(container: Container) -> Iterator[Check]:
 
 
 def _processes(container: Container) -> Iterator[Check]:
-    announced = replace(
-        container, limit=16 * GIB, variables={**GROWING, "GPUMEM_PROCESSES_PER_GPU": "2"}
-    )
     # Each waits a while, so that both hold all that they get at once.
-    first, _ = announced.run_together([RUN + "time.sleep(6)\n" + FINISH] * 2)
-    yield from within("jax, two announced processes together", first, announced.limit)
+    program = RUN + "time.sleep(6)\n" + FINISH
+    yield from two_announced("jax", program, replace(container, variables=GROWING))
 
 
 def _beside_torch(container: Container) -> Iterator[Check]:

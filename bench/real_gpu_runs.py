@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -184,6 +184,29 @@ def within(what: str, done: Done, limit: int) -> Iterator[Check]:
     yield Check(f"{what}: NVML peak", "never over the limit", text, 0 < done.peak <= limit)
     share = 100 * done.peak / limit
     yield Check(f"{what}: usable", ">= 90 %", f"{share:.1f} %", share >= 90)
+
+
+def two_announced(framework: str, program: str, container: Container) -> Iterator[Check]:
+    """Two processes that share the limit, and both take all that they get at once."""
+    limit = 16 * GIB
+    variables = {**container.variables, "GPUMEM_PROCESSES_PER_GPU": "2"}
+    announced = replace(container, limit=limit, variables=variables)
+    first, _ = announced.run_together([program, program])
+    yield from within(f"{framework}, two announced processes together", first, limit)
+
+
+def two_of_which_one_was_announced(framework: str, program: str, container: Container) -> Check:
+    """Each has the whole limit, which has to be told."""
+    limit = 16 * GIB
+    first, _ = replace(container, limit=limit).run_together([program, program])
+    caps = [cap["capBytes"] for one in first.of(framework) for cap in one["caps"]]
+    over = sum(caps) + RESERVE * len(caps)
+    return Check(
+        f"{framework}, two processes of which one was announced: caps + reserves",
+        "more than the limit, so that it is reported",
+        f"{over // MIB} of {limit // MIB} MiB",
+        len(caps) == 2 and over > limit,
+    )
 
 
 def told(what: str, expected: object, seen: object) -> Check:

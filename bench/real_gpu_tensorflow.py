@@ -7,7 +7,18 @@ that there is none. About six minutes in all.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench.real_gpu_runs import GIB, MIB, RESERVE, Check, Container, Done, told, within
+from bench.real_gpu_runs import (
+    GIB,
+    MIB,
+    RESERVE,
+    Check,
+    Container,
+    Done,
+    told,
+    two_announced,
+    two_of_which_one_was_announced,
+    within,
+)
 
 TAKE = """
 import json, os, time
@@ -128,20 +139,9 @@ def _not_capped(container: Container) -> Iterator[Check]:
 
 
 def _processes(container: Container) -> Iterator[Check]:
-    sized = replace(container, limit=16 * GIB)
     program = TAKE + RUN + "time.sleep(6)\n" + FINISH
-    announced = replace(sized, variables={"GPUMEM_PROCESSES_PER_GPU": "2"})
-    first, _ = announced.run_together([program, program])
-    yield from within("tensorflow, two announced processes together", first, sized.limit)
-    first, _ = sized.run_together([program, program])
-    caps = [cap["capBytes"] for one in first.of("tensorflow") for cap in one["caps"]]
-    over = sum(caps) + RESERVE * len(caps)
-    yield Check(
-        "tensorflow, two processes of which one was announced: caps + reserves",
-        "more than the limit, so that it is reported",
-        f"{over // MIB} of {sized.limit // MIB} MiB",
-        len(caps) == 2 and over > sized.limit,
-    )
+    yield from two_announced("tensorflow", program, container)
+    yield two_of_which_one_was_announced("tensorflow", program, container)
 
 
 def _session(container: Container) -> Iterator[Check]:

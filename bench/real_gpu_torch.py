@@ -8,7 +8,19 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from bench.real_gpu_runs import GIB, MIB, RESERVE, Check, Container, Peak, told, wait_until, within
+from bench.real_gpu_runs import (
+    GIB,
+    MIB,
+    RESERVE,
+    Check,
+    Container,
+    Peak,
+    told,
+    two_announced,
+    two_of_which_one_was_announced,
+    wait_until,
+    within,
+)
 
 TAKE = """
 import json, os, sys, time, torch
@@ -72,20 +84,9 @@ def _allocators(container: Container) -> Iterator[Check]:
 
 
 def _processes(container: Container) -> Iterator[Check]:
-    sized = replace(container, limit=16 * GIB)
     program = TAKE + MULTIPLY + "held = take()\n" + SETTLE + FINISH
-    announced = replace(sized, variables={"GPUMEM_PROCESSES_PER_GPU": "2"})
-    first, _ = announced.run_together([program, program])
-    yield from within("torch, two announced processes together", first, sized.limit)
-    first, _ = sized.run_together([program, program])
-    caps = [cap["capBytes"] for one in first.states for cap in one["frameworks"][0]["caps"]]
-    over = sum(caps) + RESERVE * len(caps)
-    yield Check(
-        "torch, two processes of which one was announced: caps + reserves",
-        "more than the limit, so that it is reported",
-        f"{over // MIB} of {sized.limit // MIB} MiB",
-        len(caps) == 2 and over > sized.limit,
-    )
+    yield from two_announced("torch", program, container)
+    yield two_of_which_one_was_announced("torch", program, container)
 
 
 WORKERS = """

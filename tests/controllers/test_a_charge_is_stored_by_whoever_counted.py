@@ -9,32 +9,22 @@ import pytest
 
 from controllers.recording import Leads, Recorder
 from controllers.stored import Raw, managed_pod, sealed, tenant
+from controllers.team_cache import NAMESPACE, SEAL, status_worker, team_cache
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.queue import QueueWorker
-from gpumem_operator.controllers.statuses import StatusWorker
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import PODS
 
-SEAL = Seal(b"k" * 32)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-NAMESPACE = {"metadata": {"name": "team", "uid": "n", "resourceVersion": "1"}}
 
 
 def known(*pods: Raw, **status: Any) -> tuple[Cache, Recorder]:
-    cache = Cache(Values(), own_namespace="operator")
-    cache.seal = SEAL
-    raw = {**tenant(), "status": status}
-    cache.tenants.see(raw)
-    cache.namespaces.see(NAMESPACE)
-    listed = [sealed(one, SEAL) for one in pods]
-    for one in listed:
-        cache.pods.see(one)
-    return cache, Server(cache, raw, listed)
+    cache = team_cache(*pods, **status)
+    return cache, Server(cache, {**tenant(), "status": status}, list(pods))
 
 
 class Server(Recorder):
@@ -78,14 +68,7 @@ async def test_conditions_are_told_by_any_leader_and_charges_by_one_that_counted
 ) -> None:
     status = {} if stored is None else {"epoch": stored}
     cache, api = known(a_pod(), **status)
-    worker = StatusWorker(
-        cache,
-        Writer(api, Leads()),
-        values=Values(),
-        epoch=lambda: own,
-        periods=Periods(),
-        now=lambda: NOW,
-    )
+    worker = status_worker(cache, api, now=lambda: NOW, epoch=lambda: own)
     await worker.reconcile(["team"])
     written = api.statuses[-1]
     assert written["conditions"]

@@ -5,15 +5,12 @@ from typing import Self
 
 import pytest
 
-from controllers.recording import Leads, Recorder
-from controllers.stored import managed_pod, policy, sealed
+from controllers.recording import Recorder
+from controllers.stored import policy, sealed
+from controllers.team_cache import SEAL, measured_pod, status_worker
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
-from gpumem_operator.controllers.options import Periods
-from gpumem_operator.controllers.statuses import StatusWorker
-from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.reports.attribution import attribute
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.snapshot import Snapshot, view_of
@@ -29,22 +26,11 @@ class Scene:
     def __init__(self) -> None:
         self.now = START
         self.cache = Cache(Values(), own_namespace="operator")
-        self.cache.seal = seal = Seal(b"k" * 32)
+        self.cache.seal = SEAL
+        self.cache.pods.see(sealed(measured_pod(), SEAL))
         self.api = Recorder(self.cache.policies, policy(limits={"default": "8Gi"}))
         self.cache.policies.see(policy(limits={"default": "8Gi"}))
-        pod = managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running")
-        pod["spec"]["shareProcessNamespace"] = True
-        pod["spec"]["initContainers"] = [{"name": "gpumem-sidecar"}]
-        pod["spec"]["nodeName"] = "gpu-1"
-        self.cache.pods.see(sealed(pod, seal))
-        self.worker = StatusWorker(
-            self.cache,
-            Writer(self.api, Leads()),
-            values=Values(),
-            epoch=lambda: 1,
-            periods=Periods(),
-            now=lambda: self.now,
-        )
+        self.worker = status_worker(self.cache, self.api, now=lambda: self.now)
         self.store = Store()
 
     async def at(self, seconds: float, amount: int | None = None) -> Self:

@@ -4,17 +4,13 @@ and few events."""
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from controllers.recording import Leads, Recorder
-from controllers.stored import managed_pod, sealed, tenant
+from controllers.recording import Recorder
+from controllers.stored import tenant
+from controllers.team_cache import measured_pod, status_worker, team_cache
 from gpumem_operator.api.quantity import GIB, MIB
-from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.alarms import PAUSE
-from gpumem_operator.controllers.cache import Cache
-from gpumem_operator.controllers.options import Periods
-from gpumem_operator.controllers.statuses import StatusWorker
 from gpumem_operator.controllers.usage import UsageBoard
-from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.reports.pictures import Sender
 from report_builders import process, report
 
@@ -27,32 +23,15 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = START
-        self.cache = Cache(Values(), own_namespace="operator")
-        self.cache.seal = seal = Seal(b"k" * 32)
+        self.cache = team_cache(measured_pod())
         self.api = Recorder(self.cache.tenants, tenant())
-        self.cache.tenants.see(tenant())
-        self.cache.namespaces.see(
-            {"metadata": {"name": "team", "uid": "n", "resourceVersion": "1"}}
-        )
-        pod = managed_pod("train", policy="training", limit_bytes=8 * GIB, phase="Running")
-        pod["spec"]["shareProcessNamespace"] = True
-        pod["spec"]["initContainers"] = [{"name": "gpumem-sidecar"}]
-        pod["spec"]["nodeName"] = "gpu-1"
-        self.cache.pods.see(sealed(pod, seal))
         self.seconds = 0.0
         self.board = UsageBoard(self.cache, values=Values(), monotonic=lambda: self.seconds)
         self.lead()
 
     def lead(self) -> None:
         """Begin as a new leader, without a memory."""
-        self.worker = StatusWorker(
-            self.cache,
-            Writer(self.api, Leads()),
-            values=Values(),
-            epoch=lambda: 1,
-            periods=Periods(),
-            now=lambda: self.now,
-        )
+        self.worker = status_worker(self.cache, self.api, now=lambda: self.now)
 
     async def at(self, seconds: float, amount: int | None = None) -> Self:
         """Look at everything; with an amount, the sidecar has just reported it."""

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
-from controllers.stored import managed_pod, sealed, tenant
-from gpumem_operator.api.seal import Seal
+from controllers.stored import managed_pod
+from controllers.team_cache import team_cache
 from gpumem_operator.api.values import Values
-from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.usage import UsageBoard
 
-SEAL = Seal(b"k" * 32)
 PODS = 1000
 
 
 def board() -> UsageBoard:
-    cache = Cache(Values(), own_namespace="operator")
-    cache.seal = SEAL
-    cache.tenants.see(tenant())
-    cache.namespaces.see({"metadata": {"name": "team", "uid": "n", "resourceVersion": "1"}})
-    for number in range(PODS):
-        cache.pods.see(sealed(managed_pod(f"p{number}", policy="training"), SEAL))
-    return UsageBoard(cache, values=Values())
+    pods = (managed_pod(f"p{number}", policy="training") for number in range(PODS))
+    return UsageBoard(team_cache(*pods), values=Values())
 
 
 async def test_another_task_gets_its_turn_several_times() -> None:

@@ -1,26 +1,16 @@
 """What the series about tenants are made of."""
 
-from controllers.stored import Raw, managed_pod, sealed, tenant
+from controllers.stored import Raw, managed_pod
+from controllers.team_cache import team_cache
 from gpumem_operator import names
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
-from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.tenant_views import tenant_views
 from gpumem_operator.metrics.tenants import TenantView
 
-SEAL = Seal(b"x" * 32)
-NAMESPACE = {"metadata": {"name": "team", "uid": "uid-of-team", "resourceVersion": "1"}}
-
 
 def view(*pods: Raw, **status: object) -> TenantView:
-    cache = Cache(Values(), own_namespace="gpumem-system")
-    cache.seal = SEAL
-    cache.namespaces.see(NAMESPACE)
-    cache.tenants.see({**tenant(), "status": status})
-    for pod in pods:
-        cache.pods.see(sealed(pod, SEAL))
-    [found] = tenant_views(cache, Values())
+    [found] = tenant_views(team_cache(*pods, **status), Values())
     return found
 
 

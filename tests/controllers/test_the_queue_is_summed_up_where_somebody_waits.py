@@ -2,28 +2,20 @@
 
 from typing import Any
 
-from controllers.stored import Raw, managed_pod, sealed, tenant
+from controllers.stored import Raw, managed_pod, sealed
+from controllers.team_cache import SEAL, team_cache
 from gpumem_operator import names
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.queue_picture import Picture, picture_of
 
-SEAL = Seal(b"x" * 32)
-NAMESPACE = {"metadata": {"name": "team", "uid": "uid-of-team", "resourceVersion": "1"}}
 WAITS = (names.QUOTA_GATE,)
 COUNTED: Any = {"queuedBytes": 0, "observedGeneration": 0}
 
 
 def picture(*pods: Raw, recount: frozenset[str] = frozenset(), **status: Any) -> Picture:
-    cache = Cache(Values(), own_namespace="gpumem-system")
-    cache.seal = SEAL
-    cache.namespaces.see(NAMESPACE)
-    cache.tenants.see({**tenant(), "status": status})
-    for one in pods:
-        cache.pods.see(sealed(one, SEAL))
-    return picture_of(cache, Values(), recount=recount)
+    return picture_of(team_cache(*pods, **status), Values(), recount=recount)
 
 
 def a_pod(name: str, **fields: Any) -> Raw:
