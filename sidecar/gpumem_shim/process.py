@@ -241,13 +241,10 @@ class Process:
 
 def held_in(adapter: Adapter, ordinal: int) -> int | None:
     """Bytes in its allocator; None where it does not tell, whatever it raises."""
-    try:
+    with kept:
         return adapter.held(ordinal)
-    except Exception as error:
-        if is_theirs(error):
-            raise
-        # An allocator that keeps no count, or another release than we know.
-        return None
+    # An allocator that keeps no count, or another release than we know.
+    return None
 
 
 def _held_by(users: list[Adapter], ordinal: int) -> int | None:

@@ -46,7 +46,9 @@ def start(process: Process) -> None:
     """Start it, once in each process. Where no thread can be had, the next call tries again."""
     if _own() is not None or not _may_run():
         return
-    # Frameworks take themselves apart at the end, and must not be asked meanwhile.
+    # Frameworks take themselves apart at the end, and must not be asked meanwhile. Once, however
+    # often no thread could be had.
+    atexit.unregister(_stop)
     atexit.register(_stop)
     with faults.kept:
         _thread.start_new_thread(_run, (process,))

@@ -6,6 +6,7 @@ from typing import Any
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.tenant import Quota
 from gpumem_operator.api.values import Values
+from gpumem_operator.cli.cells import count
 from gpumem_operator.ledger.charge import ContainerCharge, charge_pod, rates_of
 
 Row = Mapping[str, Any]
@@ -29,8 +30,7 @@ def _is_whole(row: ContainerCharge, quota: Quota) -> bool:
 
 
 def _whole(row: ContainerCharge, quota: Quota) -> str:
-    gpus = "1 GPU" if row.gpus == 1 else f"{row.gpus} GPUs"
-    return f"{row.name}: {gpus} x wholeGPU {show_bytes(quota.whole_gpu_bytes)}"
+    return f"{row.name}: {count(row.gpus, 'GPU')} x wholeGPU {show_bytes(quota.whole_gpu_bytes)}"
 
 
 def _past(quota: Quota, status: Row) -> str:

@@ -65,12 +65,7 @@ def decide(
     accounts = tuple(accounts)
     kept = {one.name: standing(one.stored, opened=opened, gone=gone) for one in accounts}
     movable = [pod for pod in pods if pod.uid not in keeping]
-    # What can not be taken back at present is no reason to take more from others.
-    counted = {
-        name: tuple(one for one in rows if one.pod_uid not in keeping)
-        for name, rows in kept.items()
-    }
-    through = _within_quotas(_provided(movable, kept), accounts, counted, movable)
+    through = _within_quotas(_provided(movable, kept), accounts, kept, pods)
     books = {
         one.name: Book(one, _still_needed(kept[one.name], one, movable, through))
         for one in accounts
@@ -106,9 +101,7 @@ def _provided(
 
     What was reserved may be less than is needed by now: the tenant's `wholeGPU` was raised.
     """
-    reserved = {
-        name: {one.pod_uid: one.amount_bytes for one in rows} for name, rows in kept.items()
-    }
+    reserved = _amounts(kept)
     return tuple(
         pod
         for pod in pods
@@ -123,14 +116,19 @@ def _within_quotas(
     kept: Mapping[str, Iterable[Reservation]],
     pods: Iterable[WaitingPod],
 ) -> tuple[WaitingPod, ...]:
-    """Without the last of them, while what is taken is more than a quota; groups stay whole."""
+    """Without the last of them, while what is taken is more than a quota; groups stay whole.
+
+    What others of `pods` have is given back, or can not be at present, which is no reason to take
+    more from these.
+    """
     excess = {one.name: _excess(one, kept[one.name], pods, provided) for one in accounts}
     if not any(amount > 0 for amount in excess.values()):
         return provided
+    reserved = _amounts(kept)
     dropped: set[str] = set()
     groups: set[Group] = set()
     for pod in sorted(provided, key=lambda pod: pod.order, reverse=True):
-        rows = {name: _kept_for(pod, kept[name]) for name in pod.needs or ()}
+        rows = {name: reserved[name][pod.uid] for name in pod.needs or ()}
         if any(amount and excess[name] > 0 for name, amount in rows.items()):
             dropped.add(pod.uid)
             if pod.group is not None:
@@ -151,8 +149,9 @@ def _excess(
     return account.charged_bytes + reserved - account.limit_bytes
 
 
-def _kept_for(pod: WaitingPod, kept: Iterable[Reservation]) -> int:
-    return sum(one.amount_bytes for one in kept if one.pod_uid == pod.uid)
+def _amounts(kept: Mapping[str, Iterable[Reservation]]) -> Mapping[str, Mapping[str, int]]:
+    """Bytes by tenant and uid."""
+    return {name: {one.pod_uid: one.amount_bytes for one in rows} for name, rows in kept.items()}
 
 
 def _lacking(
