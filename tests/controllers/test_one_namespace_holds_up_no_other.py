@@ -17,6 +17,7 @@ from gpumem_operator.controllers.gate_opener import GateOpener
 from gpumem_operator.controllers.pauses import LONGEST_SECONDS, Pauses
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.api import Api
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.ledger.groups import WaitingPod
 from patience import PATIENCE_SECONDS
 
@@ -24,14 +25,17 @@ SEAL = Seal(b"k" * 32)
 
 
 class HalfSilent(Api):
-    """Answers no patch of a pod in the namespace `silent`."""
+    """Answers no patch of a pod in the namespace `silent`, unless it refuses it."""
 
     def __init__(self) -> None:
+        self.refuses = False
         self.asked: asyncio.Queue[str] = asyncio.Queue()
 
     async def request(self, method: str, path: str, **fields: Any) -> Raw:  # noqa: ARG002
         self.asked.put_nowait(path)
         if "/namespaces/silent/" in path:
+            if self.refuses:
+                raise ApiError(path, "no webhook answered", 500)
             await asyncio.Event().wait()
         return stored(path.rpartition("/")[2], "busy", gates=(), version="2")
 
@@ -67,7 +71,7 @@ class Scene:
 
 async def test_gates_of_other_namespaces_are_opened() -> None:
     scene = Scene()
-    opener = GateOpener(scene.cache, scene.writer, retry_seconds=1.0, again=lambda: None)
+    opener = GateOpener(scene.cache, scene.writer, Pauses(1.0, again=lambda: None))
     running = asyncio.create_task(opener.run())
     silent = [scene.waits(f"s{number:02}", "silent") for number in range(30)]
     opener.open(silent)
@@ -83,9 +87,28 @@ async def test_gates_of_other_namespaces_are_opened() -> None:
     running.cancel()
 
 
+async def test_a_namespace_whose_patches_fail_gets_one_at_a_time() -> None:
+    scene = Scene()
+    failed = asyncio.Event()
+    opener = GateOpener(scene.cache, scene.writer, Pauses(0.0, again=failed.set))
+    running = asyncio.create_task(opener.run())
+    scene.api.refuses = True
+    opener.open([scene.waits("first", "silent")])
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await failed.wait()
+    await scene.asked_for("first")
+    scene.api.refuses = False
+
+    others = [scene.waits(f"s{number:02}", "silent") for number in range(30)]
+    opener.open([scene.waits("first", "silent"), *others, scene.waits("next", "busy")])
+
+    assert len(await scene.asked_for("next")) == 2
+    running.cancel()
+
+
 async def test_a_patch_on_its_way_is_not_sent_again() -> None:
     scene = Scene()
-    opener = GateOpener(scene.cache, scene.writer, retry_seconds=1.0, again=lambda: None)
+    opener = GateOpener(scene.cache, scene.writer, Pauses(1.0, again=lambda: None))
     running = asyncio.create_task(opener.run())
     hangs = scene.waits("hangs", "silent")
     opener.open([hangs])
@@ -98,14 +121,14 @@ async def test_a_patch_on_its_way_is_not_sent_again() -> None:
 async def test_who_can_not_be_fenced_in_time_keeps_its_room(monkeypatch: Any) -> None:
     monkeypatch.setattr("gpumem_operator.controllers.fences._SECONDS", 0.01)
     scene = Scene()
-    fences = Fences(scene.cache, scene.writer, retry_seconds=1.0, again=lambda: None)
+    fences = Fences(scene.cache, scene.writer, Pauses(1.0, again=lambda: None))
     pods = [scene.waits("hangs", "silent"), scene.waits("other", "busy")]
     assert await fences.put(pods, epoch=3) == {"uid-hangs"}
 
 
-def test_what_fails_again_and_again_is_left_alone_for_longer_and_longer() -> None:
+async def test_what_fails_again_and_again_is_left_alone_for_longer_and_longer() -> None:
     clock = [0.0]
-    pauses = Pauses(1.0, monotonic=lambda: clock[0])
+    pauses = Pauses(1.0, again=lambda: None, monotonic=lambda: clock[0])
     assert [pauses.begin("a") for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, LONGEST_SECONDS]
     assert not pauses.is_over("a")
     assert pauses.is_over("b")

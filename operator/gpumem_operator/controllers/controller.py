@@ -93,6 +93,8 @@ class Controller:
         _stop_on_signals(self.stop)
         async with AsyncExitStack() as stack:
             api = await stack.enter_async_context(connect(self.options.kubeconfig))
+            # All connections of the other may hang: somebody's webhooks do.
+            lease_api = await stack.enter_async_context(connect(self.options.kubeconfig))
             kopf_stop = asyncio.Event()
             stack.callback(kopf_stop.set)
             health = serve(
@@ -108,12 +110,12 @@ class Controller:
             gc.collect()
             gc.freeze()
             if not self.stop.is_set():
-                await self._work(api, kopf_stop)
+                await self._work(api, lease_api, kopf_stop)
 
-    async def _work(self, api: Api, kopf_stop: asyncio.Event) -> None:
+    async def _work(self, api: Api, lease_api: Api, kopf_stop: asyncio.Event) -> None:
         watches = await self._start_kopf(kopf_stop)
         leadership = self._leadership = Leadership(
-            api,
+            lease_api,
             namespace=self.options.namespace,
             name=self.options.lease,
             identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
@@ -150,8 +152,7 @@ class Controller:
 
     async def _start_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
         existing = asyncio.all_tasks()
-        # kopf would look for the name of its user, and in an image this one has none.
-        identity: Any = socket.gethostname()
+        identity: Any = socket.gethostname()  # kopf would ask for its user, who has no name.
         tasks = await kopf.spawn_tasks(
             registry=make_registry(self.cache, self.options.kubeconfig),
             settings=make_settings(),

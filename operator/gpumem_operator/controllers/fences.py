@@ -3,8 +3,7 @@ open their gates then."""
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gpumem_operator.controllers.cache import Cache
@@ -23,20 +22,10 @@ _SECONDS: Final = 4.0
 class Fences:
     """Of one leader."""
 
-    def __init__(
-        self,
-        cache: Cache,
-        writer: Writer,
-        *,
-        retry_seconds: float,
-        again: Callable[[], None],
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`again` asks for another turn."""
+    def __init__(self, cache: Cache, writer: Writer, pauses: Pauses) -> None:
         self._cache = cache
         self._writer = writer
-        self._again = again
-        self._pauses = Pauses(retry_seconds, monotonic=monotonic)
+        self._pauses = pauses
 
     def keep(self, pods: Iterable[WaitingPod]) -> None:
         """Forget all others."""
@@ -65,6 +54,5 @@ class Fences:
                 "pod %s keeps its room: it could not be fenced, and is tried again in %.0f s: %s",
                 pod.title, pause, error or f"no answer within {_SECONDS:.0f} s",
             )  # fmt: skip
-            asyncio.get_running_loop().call_later(pause, self._again)
             return False
         return True

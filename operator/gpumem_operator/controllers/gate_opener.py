@@ -1,13 +1,13 @@
 """Opens gates beside the turns that decide about them.
 
 A patch of a pod waits for whatever webhooks others have put before it: where one namespace's answer
-late or never, pods of all others go on meanwhile.
+late or never, pods of all others go on meanwhile. Such a namespace gets one patch at a time until
+one goes through: what hangs takes a place at the API server, too.
 """
 
 import asyncio
-import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from gpumem_operator.controllers.cache import Cache
@@ -24,24 +24,16 @@ _AT_ONCE: Final = 16
 class GateOpener:
     """Of one leader."""
 
-    def __init__(
-        self,
-        cache: Cache,
-        writer: Writer,
-        *,
-        retry_seconds: float,
-        again: Callable[[], None],
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`again` asks for another turn."""
+    def __init__(self, cache: Cache, writer: Writer, pauses: Pauses) -> None:
         self._cache = cache
         self._writer = writer
-        self._again = again
-        self._pauses = Pauses(retry_seconds, monotonic=monotonic)
+        self._pauses = pauses
         self._waiting: defaultdict[str, deque[WaitingPod]] = defaultdict(deque)
         """By namespace, what the latest turn let through."""
         self._at_work: Counter[str] = Counter()
         """By namespace."""
+        self._failing: set[str] = set()
+        """Namespaces whose last answer was none, or a refusal."""
         self._busy: set[str] = set()
         """Uids of pods whose patch is on its way."""
         self._namespaces: asyncio.Queue[str] = asyncio.Queue()
@@ -51,11 +43,12 @@ class GateOpener:
         self._waiting.clear()
         pods = tuple(pods)
         self._pauses.keep(pod.uid for pod in pods)
+        self._failing &= {pod.namespace for pod in pods}
         for pod in pods:
             if pod.uid not in self._busy and self._pauses.is_over(pod.uid):
                 self._waiting[pod.namespace].append(pod)
         for namespace, waiting in self._waiting.items():
-            for _ in range(min(len(waiting), _AT_ONCE - self._at_work[namespace])):
+            for _ in range(min(len(waiting), self._places(namespace) - self._at_work[namespace])):
                 self._at_work[namespace] += 1
                 self._namespaces.put_nowait(namespace)
 
@@ -68,10 +61,13 @@ class GateOpener:
     async def _work(self, namespace: str) -> None:
         try:
             while waiting := self._waiting.get(namespace):
+                if self._at_work[namespace] > self._places(namespace):
+                    return
                 await self._open(waiting.popleft())
         finally:
             self._at_work[namespace] -= 1
-            self._at_work += Counter()
+            if not self._at_work[namespace]:
+                del self._at_work[namespace]
 
     async def _open(self, pod: WaitingPod) -> None:
         self._busy.add(pod.uid)
@@ -80,6 +76,13 @@ class GateOpener:
                 await open_gate(self._cache, self._writer, pod)
         finally:
             self._busy.discard(pod.uid)
-        if outcome.failed:
-            pause = 0.0 if outcome.overtaken else self._pauses.begin(pod.uid)
-            asyncio.get_running_loop().call_later(pause, self._again)
+        if outcome.overtaken:
+            self._pauses.skip()
+        elif outcome.failed:
+            self._failing.add(pod.namespace)
+            self._pauses.begin(pod.uid)
+        else:
+            self._failing.discard(pod.namespace)
+
+    def _places(self, namespace: str) -> int:
+        return 1 if namespace in self._failing else _AT_ONCE

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from gpumem_operator.api.stored_status import differs
@@ -21,6 +22,7 @@ from gpumem_operator.controllers.gate_opener import GateOpener
 from gpumem_operator.controllers.inbox import Inbox
 from gpumem_operator.controllers.lost_pods import LostPods
 from gpumem_operator.controllers.options import Periods
+from gpumem_operator.controllers.pauses import Pauses
 from gpumem_operator.controllers.queue_events import QueueEvents
 from gpumem_operator.controllers.queue_picture import Picture, picture_of
 from gpumem_operator.controllers.table import Key, Row
@@ -71,20 +73,13 @@ class QueueWorker:
         self._lost = LostPods(cache, writer, monotonic=monotonic)
         self._events = QueueEvents(writer, now=now)
         self._changed: Inbox[str] = Inbox()
-        self._opener = GateOpener(
-            cache,
-            writer,
-            retry_seconds=periods.retry,
-            again=lambda: self._changed.add("gates"),
-            monotonic=monotonic,
-        )
-        self._fences = Fences(
-            cache,
-            writer,
-            retry_seconds=periods.retry,
-            again=lambda: self._changed.add("fences"),
-            monotonic=monotonic,
-        )
+
+        def pauses(what: str) -> Pauses:
+            again = partial(self._changed.add, what)
+            return Pauses(periods.retry, again=again, monotonic=monotonic)
+
+        self._opener = GateOpener(cache, writer, pauses("gates"))
+        self._fences = Fences(cache, writer, pauses("fences"))
         cache.pods.listeners.append(self._pod_changed)
         cache.tenants.listeners.append(lambda _, __, ___: self._changed.add("tenants"))
         cache.namespaces.listeners.append(self._namespace_changed)

@@ -44,7 +44,7 @@ class Api:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = open_session(self._connection, most_connections=256)
+        self._session = open_session(self._connection, most_connections=64)
         return self
 
     async def __aexit__(
