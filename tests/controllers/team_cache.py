@@ -50,6 +50,7 @@ def status_worker(
     *,
     now: Callable[[], datetime],
     epoch: Callable[[], int | None] = lambda: 1,
+    periods: Periods | None = None,
 ) -> StatusWorker:
     """Of a leader without a memory."""
     return StatusWorker(
@@ -57,6 +58,6 @@ def status_worker(
         Writer(api, Leads()),
         values=Values(),
         epoch=epoch,
-        periods=Periods(),
+        periods=periods or Periods(),
         now=now,
     )

@@ -5,47 +5,28 @@ from typing import Self
 
 import pytest
 
-from controllers.recording import Recorder
-from controllers.stored import policy, sealed
-from controllers.team_cache import SEAL, measured_pod, status_worker
+from controllers.measured_team import MeasuredTeam
+from controllers.team_cache import measured_pod
 from gpumem_operator.api.quantity import GIB
-from gpumem_operator.api.values import Values
-from gpumem_operator.controllers.cache import Cache
-from gpumem_operator.reports.attribution import attribute
-from gpumem_operator.reports.pictures import Sender
-from gpumem_operator.reports.snapshot import Snapshot, view_of
-from gpumem_operator.reports.store import Store
-from report_builders import process, report
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 class Scene:
-    """One policy with one pod that runs, and a leader since some time."""
+    """A policy with a pod that runs, and a leader since some time."""
 
     def __init__(self) -> None:
         self.now = START
-        self.cache = Cache(Values(), own_namespace="operator")
-        self.cache.seal = SEAL
-        self.cache.pods.see(sealed(measured_pod(), SEAL))
-        self.api = Recorder(self.cache.policies, policy(limits={"default": "8Gi"}))
-        self.cache.policies.see(policy(limits={"default": "8Gi"}))
-        self.worker = status_worker(self.cache, self.api, now=lambda: self.now)
-        self.store = Store()
+        self.team = MeasuredTeam(measured_pod(), now=lambda: self.now)
+        self.api = self.team.api
 
     async def at(self, seconds: float, amount: int | None = None) -> Self:
         """Look at everything; with an amount, the sidecar has just reported it."""
         self.now = START + timedelta(seconds=seconds)
-        (row,) = (row for _, row in self.cache.pods.rows())
         if amount is not None:
-            one = report(process(amount, pod=row.uid), sequence=int(seconds))
-            self.store.take(Sender("Sidecar", row.uid), one, seconds)
-        usage = attribute([row.value.measured], self.store.pictures(), seconds)
-        views = {
-            uid: view_of(use, declared_bytes=None, charges={}) for uid, use in usage.pods.items()
-        }
-        self.worker.look_at_use(Snapshot(views))
-        await self.worker.reconcile(["team"])
+            self.team.hear(amount, seconds=seconds)
+        self.team.look(seconds=seconds)
+        await self.team.worker.reconcile(["team"])
         return self
 
 

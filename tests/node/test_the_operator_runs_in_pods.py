@@ -27,7 +27,7 @@ from node.workload import (
     run_pod,
     wait_until_measured,
 )
-from patience import WAIT
+from patience import WAIT, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -64,14 +64,17 @@ def test_the_documented_command_shows_the_series_of_each_pod(operator_in_pods: N
     select = "app.kubernetes.io/component in (webhook, controller)"
     names = kubectl("get", "pods", "-n", NAMESPACE, "-l", select, "-o", "name").stdout.split()
 
-    answers = [
-        kubectl("get", "--raw", path.replace("POD", name.partition("/")[2])).stdout
-        for name in names
-    ]
+    def answers_that_know_cards() -> list[str] | None:
+        told = [
+            kubectl("get", "--raw", path.replace("POD", name.partition("/")[2])).stdout
+            for name in names
+        ]
+        return told if any("gpumem_gpu_total_bytes{" in answer for answer in told) else None
 
-    assert len(answers) == 4
-    assert sum("\ngpumem_leader 1.0" in answer for answer in answers) == 1
-    assert sum("gpumem_gpu_total_bytes{" in answer for answer in answers) == 1
+    told = eventually(answers_that_know_cards)
+    assert len(told) == 4
+    assert sum("\ngpumem_leader 1.0" in answer for answer in told) == 1
+    assert sum("gpumem_gpu_total_bytes{" in answer for answer in told) == 1
 
 
 def test_the_node_offers_the_memory_of_its_cards(operator_in_pods: Node, team: Team) -> None:

@@ -212,9 +212,7 @@ def summaries(snapshot: Snapshot) -> Mapping[str, Hashable]:
     """By namespace, what statuses tell of its pods; equal where they tell the same."""
     found: defaultdict[str, set[Hashable]] = defaultdict(set)
     for uid, view in snapshot.pods.items():
-        total = view.use.total
-        facts = (uid, total.bytes, total.unknown, view.enforcer.kind)
-        found[view.use.pod.namespace].add(facts)
+        found[view.use.pod.namespace].add((uid, view.measure))
     return {namespace: frozenset(facts) for namespace, facts in found.items()}
 
 
