@@ -43,9 +43,9 @@ def figures(found: Found) -> str:
         ("RSS of the controller with them", "scale", _starts("RSS")),
         ("CPU of the controller with them, at rest", "scale", _starts("CPU at rest")),
         ("RSS of the sidecar, simulated driver", "sidecar", _starts("sidecar: RSS later")),
-        ("CPU of the sidecar", "sidecar", _starts("sidecar: CPU")),
+        ("CPU of the sidecar, median interval", "sidecar", _starts("sidecar: CPU")),
         ("RSS of the agent, simulated driver", "sidecar", _starts("agent: RSS later")),
-        ("CPU of the agent", "sidecar", _starts("agent: CPU")),
+        ("CPU of the agent, median interval", "sidecar", _starts("agent: CPU")),
         ("shim in a process without a framework", "shim", lambda what: "without" in what),
         ("shim in a process with one", "shim", lambda what: "with one" in what),
         (

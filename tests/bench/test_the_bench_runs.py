@@ -40,7 +40,10 @@ def test_a_quick_run_fills_every_row(tmp_path: Path) -> None:
     scale = json.loads((tmp_path / "scale.json").read_text())
     assert [cost["unit"] for cost in scale] == ["s", "s", "MiB", "% of a core", "s"]
     sidecar = json.loads((tmp_path / "sidecar.json").read_text())
-    assert [cost["unit"] for cost in sidecar] == 2 * ["MiB", "MiB", "% of a core"]
+    assert [cost["unit"] for cost in sidecar] == 2 * [
+        *("MiB", "MiB"),
+        *("% of a core", "% of a core", "x"),
+    ]
     assert all(cost["value"] > 0 for cost in sidecar)
     overuse = json.loads((tmp_path / "overuse.json").read_text())
     senders = [

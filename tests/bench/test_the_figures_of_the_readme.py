@@ -56,7 +56,7 @@ def test_each_row_has_its_figure_and_its_target(folder: Path) -> None:
 
 
 def test_a_part_that_did_not_run_is_said_to_be_missing(folder: Path) -> None:
-    assert "| CPU of the sidecar | not measured |  |" in figures(read(folder))
+    assert "| CPU of the sidecar, median interval | not measured |  |" in figures(read(folder))
 
 
 def test_without_a_run_the_next_step_is_told(
