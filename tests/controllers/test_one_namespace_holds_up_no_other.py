@@ -14,6 +14,7 @@ from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.fences import Fences
 from gpumem_operator.controllers.gate_opener import GateOpener
+from gpumem_operator.controllers.gate_places import MOST
 from gpumem_operator.controllers.pauses import LONGEST_SECONDS, Pauses
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.api import Api
@@ -30,12 +31,14 @@ class HalfSilent(Api):
     def __init__(self) -> None:
         self.refuses = False
         self.asked: asyncio.Queue[str] = asyncio.Queue()
+        self.unanswered = 0
 
     async def request(self, method: str, path: str, **fields: Any) -> Raw:  # noqa: ARG002
         self.asked.put_nowait(path)
-        if "/namespaces/silent/" in path:
+        if "/namespaces/silent" in path:
             if self.refuses:
                 raise ApiError(path, "no webhook answered", 500)
+            self.unanswered += 1
             await asyncio.Event().wait()
         return stored(path.rpartition("/")[2], "busy", gates=(), version="2")
 
@@ -67,6 +70,11 @@ class Scene:
             while name not in found:
                 found.append((await self.api.asked.get()).rpartition("/")[2])
         return found
+
+    async def nothing_more_is_asked(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert self.api.asked.empty()
 
 
 async def test_gates_of_other_namespaces_are_opened() -> None:
@@ -102,7 +110,24 @@ async def test_a_namespace_whose_patches_fail_gets_one_at_a_time() -> None:
     others = [scene.waits(f"s{number:02}", "silent") for number in range(30)]
     opener.open([scene.waits("first", "silent"), *others, scene.waits("next", "busy")])
 
-    assert len(await scene.asked_for("next")) == 2
+    # Who was served longest ago is first, and "next" never was.
+    assert [*await scene.asked_for("next"), *await scene.asked_for("first")] == ["next", "first"]
+    await scene.nothing_more_is_asked()
+    running.cancel()
+
+
+async def test_many_silent_namespaces_hold_up_nobody() -> None:
+    scene = Scene()
+    opener = GateOpener(scene.cache, scene.writer, Pauses(1.0, again=lambda: None))
+    running = asyncio.create_task(opener.run())
+    opener.open([scene.waits("before", "busy")])
+    await scene.asked_for("before")
+    silent = [scene.waits(f"s{number:03}", f"silent-{number % 20}") for number in range(20 * MOST)]
+    opener.open(silent)
+    await scene.asked_for("s000")
+    opener.open([*silent, scene.waits("next", "busy")])
+    await scene.asked_for("next")
+    assert scene.api.unanswered < MOST
     running.cancel()
 
 
