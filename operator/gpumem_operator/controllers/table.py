@@ -56,9 +56,12 @@ class Table(Generic[V]):
         if uid in (self._gone or ()) or self.knows(raw):
             return
         known = self._rows.get(key)
-        row = Row(uid, _version(metadata), self._read(raw))
+        value = self._read(raw)
+        same = known is not None and known.value == value
+        # A value that says the same stays the same one: nobody is told that there is another.
+        row = Row(uid, _version(metadata), known.value if known and same else value)
         self._rows[key] = row
-        if known is None or known.value != row.value:
+        if not same:
             self._tell(key, known, row)
 
     def drop(self, key: Key, uid: str) -> None:
