@@ -114,10 +114,13 @@ class LabelWorker:
             pod = await self._writer.api.get(PODS.path(key[1], namespace=key[0]))
         except NotFound:
             pod = {}
-        if (pod.get("metadata") or {}).get("uid") != uid:
+        metadata = pod.get("metadata") or {}
+        if metadata.get("uid") != uid:
             self._cache.pods.drop(key, uid)
-            return
-        if not await self._correct(pod, {}):
+        elif names.MANAGED_LABEL in (metadata.get("labels") or {}):
+            # Put back meanwhile: the watch has the pod again, and may have told of it already.
+            self._cache.pods.see(pod)
+        elif not await self._correct(pod, {}):
             # Still there, and rightly without the label: it is none of our pods any more.
             self._cache.pods.drop(key, uid)
 
