@@ -29,7 +29,7 @@ from gpumem_operator.controllers.table import Key, Row
 from gpumem_operator.controllers.touched import Touched
 from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
-from gpumem_operator.kube.errors import Conflict, NotFound
+from gpumem_operator.kube.errors import ApiError, Conflict, NotFound
 from gpumem_operator.kube.lease import LeadershipLost
 from gpumem_operator.kube.resources import NAMESPACES, TENANTS
 from gpumem_operator.ledger import epoch
@@ -158,10 +158,12 @@ class QueueWorker:
         self._gone |= await self._lost.look(picture)
         self._gone &= {one.pod_uid for one in picture.reservations}
         turn = await self._fenced(picture)
-        await self._write(picture, turn)
-        # What a later leader fenced is for it to decide about.
+        failed = await self._write(picture, turn)
+        # All that these need was stored before. What a later leader fenced is for it to decide.
         self._opener.open(pod for pod in turn.through if pod.fenced_by <= self._epoch)
         self._events.tell(picture, turn)
+        if failed is not None:
+            raise failed
 
     async def _fenced(self, picture: Picture) -> Turn:
         """A decision that takes room back from nobody who could not be fenced before."""
@@ -218,17 +220,13 @@ class QueueWorker:
             return
         if standing is not Standing.EARLIER:
             raise Conflict(f"tenant {name}", "another leader has an epoch as high", 409)
-        try:
-            await self._write_status(name, row.version, {"epoch": self._epoch})
-            self._raised.add(row.uid)
-        except NotFound:
-            self._cache.tenants.drop(("", name), row.uid)
-        except Conflict:
-            self._cache.tenants.see(await self._writer.api.get(TENANTS.path(name)))
-            raise
+        await self._write_status(name, row, {"epoch": self._epoch})
+        self._raised.add(row.uid)
 
-    async def _write(self, picture: Picture, turn: Turn) -> None:
-        """The statuses that differ, in the order of names. Raises Conflict where one changed."""
+    async def _write(self, picture: Picture, turn: Turn) -> ApiError | None:
+        """The statuses that differ, in the order of names; what the first failed with that could
+        not be written, which holds up no other. Raises Conflict where one changed."""
+        failed = None
         for account in picture.accounts:
             stored = picture.stored[account.name]
             generation = stored.value.record.generation
@@ -236,11 +234,12 @@ class QueueWorker:
             if differs(stored.value.status, wanted):
                 self._check_epoch(account.name, stored)
                 try:
-                    await self._write_status(account.name, stored.version, wanted)
+                    await self._write_status(account.name, stored, wanted)
                 except Conflict:
-                    answer = await self._writer.api.get(TENANTS.path(account.name))
-                    self._cache.tenants.see(answer)
                     raise
+                except ApiError as error:
+                    failed = failed or error
+        return failed
 
     def _check_epoch(self, name: str, stored: Row[TenantEntry]) -> None:
         """What was read while the turn went on may be another leader's: it is not written over."""
@@ -251,10 +250,21 @@ class QueueWorker:
         stored = row.value.status.get("epoch")
         return epoch.standing(stored, self._epoch, raised=row.uid in self._raised)
 
-    async def _write_status(self, name: str, version: int, status: Mapping[str, Any]) -> None:
+    async def _write_status(
+        self, name: str, row: Row[TenantEntry], status: Mapping[str, Any]
+    ) -> None:
+        """Raises Conflict where the tenant changed or is gone, of which the cache knows then."""
         path = TENANTS.path(name, subresource="status")
+        tenants = self._cache.tenants
         # The next decision has to know what is stored now, and not when the watch tells it.
-        self._cache.tenants.see(await self._writer.store_status(path, version, status))
+        try:
+            tenants.see(await self._writer.store_status(path, row.version, status))
+        except (Conflict, NotFound) as error:
+            try:
+                tenants.see(await self._writer.api.get(TENANTS.path(name)))
+            except NotFound:
+                tenants.drop(("", name), row.uid)
+            raise Conflict(f"tenant {name}", str(error), 409) from error
 
     async def _surely_unwanted(self, picture: Picture, recount: Container[str]) -> Picture:
         """A gate that no tenant wants is opened at once, so it has to be true.
