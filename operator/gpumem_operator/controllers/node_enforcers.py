@@ -46,7 +46,6 @@ class NodeEnforcerWorker:
         self._path = CONFIG_MAPS.path(config_map, namespace=namespace)
         self._periods = periods
         self._counted = counted
-        self._written: str | None = None
 
     async def run(self) -> None:
         while True:
@@ -77,12 +76,7 @@ class NodeEnforcerWorker:
         _LOG.info("node %s labelled %s", name, ", ".join(sorted(labels)) or "with nothing of ours")
 
     async def _summarize(self, text: str) -> None:
-        if text == self._written:
-            return
-        # Read once: another leader may have written the same.
-        if self._written is None:
-            found = await self._writer.api.get(self._path)
-            self._written = (found.get("data") or {}).get(SUMMARY_KEY) or ""
-        if text != self._written:
+        # Read at each look: others may have emptied it, or made it anew.
+        found = await self._writer.api.get(self._path)
+        if text != (found.get("data") or {}).get(SUMMARY_KEY):
             await self._writer.merge(self._path, {"data": {SUMMARY_KEY: text}})
-            self._written = text
