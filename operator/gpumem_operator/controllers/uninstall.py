@@ -57,25 +57,44 @@ async def take_webhooks_away(api: Api, name: str) -> None:
 async def open_all_gates(api: Api) -> int:
     """Open the gates of all pods, whatever their labels, until a list shows none.
 
-    Returns how many were opened. Raises ApiError.
+    Returns how many were opened. Raises ApiError where only such are left that can not be opened:
+    webhooks of others may refuse changes of pods, or never answer, and hold up no other namespace.
     """
     opened = 0
     while True:
         gated = [pod async for page in pages(api, PODS) for pod in page.items if is_gated(pod)]
         if not gated:
             return opened
-        places = asyncio.Semaphore(_AT_ONCE)
-        opened += sum(await asyncio.gather(*(_open(api, pod, places) for pod in gated)))
+        opener = _Round(api)
+        done = sum(await asyncio.gather(*map(opener.open, gated)))
+        if not done and opener.failed:
+            error = next(iter(opener.failed.values()))
+            raise ApiError(f"Gates of pods that are left: {len(gated)}", str(error)) from error
+        opened += done
 
 
-async def _open(api: Api, pod: Mapping[str, Any], places: asyncio.Semaphore) -> bool:
-    """Whether it was this that opened the gate; a pod that changed meanwhile is listed again."""
-    metadata = pod["metadata"]
-    body = without_gate(pod, uid=metadata["uid"], version=metadata["resourceVersion"])
-    async with places:
-        try:
-            path = PODS.path(metadata["name"], namespace=metadata["namespace"])
-            await api.patch(path, body, kind=Patch.MERGE)
-        except (NotFound, Conflict):
-            return False
-    return True
+class _Round:
+    """One try at each of some pods, of which a namespace gets no further ones once one failed."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self.failed: dict[str, ApiError] = {}
+        """By namespace."""
+
+    async def open(self, pod: Mapping[str, Any]) -> bool:
+        """Whether it was this that opened the gate; a pod that changed is listed again."""
+        metadata = pod["metadata"]
+        path = PODS.path(metadata["name"], namespace=metadata["namespace"])
+        body = without_gate(pod, uid=metadata["uid"], version=metadata["resourceVersion"])
+        async with self._places:
+            if metadata["namespace"] in self.failed:
+                return False
+            try:
+                await self._api.patch(path, body, kind=Patch.MERGE)
+            except (NotFound, Conflict):
+                return False
+            except ApiError as error:
+                self.failed[metadata["namespace"]] = error
+                return False
+        return True
