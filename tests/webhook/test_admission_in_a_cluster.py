@@ -114,6 +114,25 @@ def create_at_once(cluster: Cluster, namespace: str, *before_the_pod: dict[str, 
 
 
 @pytest.mark.usefixtures("webhook")
+@pytest.mark.parametrize(
+    ("budget", "requested"),
+    [
+        ({"requests": {"cpu": "1", "memory": "1Gi"}}, {"cpu": "1", "memory": "1Gi"}),
+        ({"limits": {"cpu": "1", "memory": "1Gi"}}, {"memory": "1Gi"}),
+    ],
+    ids=["requests", "limits"],
+)
+def test_a_pod_with_a_budget_is_let_in(
+    cluster: Cluster, team: str, budget: dict[str, Any], requested: dict[str, str]
+) -> None:
+    """spec.resources bounds what the containers request together, ours among them."""
+    asking = gpu_pod(namespace=team)
+    asking["spec"]["resources"] = budget
+    asking["spec"]["containers"][0]["resources"]["requests"] |= requested
+    assert is_handled(create(cluster, asking))
+
+
+@pytest.mark.usefixtures("webhook")
 @pytest.mark.parametrize("gpus", [None, "0", "1"], ids=["nothing else", "no GPU", "a GPU"])
 def test_a_gpu_by_claim_is_warned_of(cluster: Cluster, team: str, gpus: str | None) -> None:
     claim = {

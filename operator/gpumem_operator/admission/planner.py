@@ -197,7 +197,7 @@ def _our_containers(
 ) -> tuple[Mapping[str, Any], ...]:
     ours: list[Mapping[str, Any]] = []
     if shimmed:
-        ours.append(shim.init_container(values.sidecar))
+        ours.append(shim.init_container(values.sidecar, requests=not facts.pod_resources))
     if settings.sidecar:
         ours.append(
             sidecar.sidecar_container(

@@ -110,6 +110,8 @@ class PodFacts:
     read_only_volumes: frozenset[str]
     """Names of volumes in which nobody can make a folder."""
     violations: tuple[Violation, ...]
+    pod_resources: bool = False
+    """Whether spec.resources bounds what its containers request together."""
     shared_by_admission: bool = False
     """Whether an earlier admission had processes shared: the author said nothing about it."""
     managers: tuple[Manager, ...] = ()
@@ -152,6 +154,7 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
             if _is_read_only(volume)
         ),
         violations=tuple(violations),
+        pod_resources=any((spec.get("resources") or {}).values()),
     )
 
 

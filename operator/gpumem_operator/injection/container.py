@@ -23,19 +23,23 @@ def our_container(
     mounts: Sequence[Mapping[str, Any]],
     env: Sequence[Mapping[str, Any]] = (),
     visible_devices: str = "void",
+    requests: bool = True,
 ) -> dict[str, Any]:
     """A container that the restricted Pod Security level admits and that asks for no GPU.
 
     NVIDIA_VISIBLE_DEVICES is always said, because images made from CUDA images set it to `all`.
+    Without `requests` it takes of what is requested for the pod as a whole: all containers
+    together may not request more than spec.resources does.
     """
     amounts = {"cpu": resources.cpu, "memory": resources.memory}
+    requested = amounts if requests else dict.fromkeys(amounts, "0")
     return {
         "name": name,
         "image": values.image,
         "imagePullPolicy": values.pull_policy,
         "command": list(command),
         "env": [{"name": names.VISIBLE_DEVICES_ENV, "value": visible_devices}, *env],
-        "resources": {"limits": dict(amounts), "requests": dict(amounts)},
+        "resources": {"limits": dict(amounts), "requests": dict(requested)},
         "volumeMounts": list(mounts),
         "securityContext": {
             "allowPrivilegeEscalation": False,

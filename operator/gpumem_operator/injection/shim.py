@@ -72,7 +72,7 @@ def volumes() -> tuple[Mapping[str, Any], ...]:
 
 
 @lru_cache(maxsize=4)
-def init_container(values: SidecarValues) -> Mapping[str, Any]:
+def init_container(values: SidecarValues, *, requests: bool) -> Mapping[str, Any]:
     """The container that copies the shim; it must be the first one of the pod."""
     return our_container(
         names.SHIM_CONTAINER,
@@ -83,4 +83,5 @@ def init_container(values: SidecarValues) -> Mapping[str, Any]:
             {"name": names.SHIM_VOLUME, "mountPath": names.SHIM_PATH},
             {"name": names.NO_TOKEN_VOLUME, "mountPath": names.TOKEN_PATH, "readOnly": True},
         ],
+        requests=requests,
     )

@@ -28,6 +28,7 @@ def sidecar_container(
         probed=not _port_is_taken(facts),
         namespace_of_pod=not facts.host_pid
         and (shares_processes or bool(facts.share_process_namespace)),
+        requests=not facts.pod_resources,
     )
 
 
@@ -40,6 +41,7 @@ def _container(
     marked: bool,
     probed: bool,
     namespace_of_pod: bool,
+    requests: bool,
 ) -> Mapping[str, Any]:
     env = [
         _field("GPUMEM_POD_NAME", "metadata.name"),
@@ -72,6 +74,7 @@ def _container(
         ],
         env=env,
         visible_devices="all" if toolkit else "void",
+        requests=requests,
     )
     container["restartPolicy"] = "Always"
     if probed:

@@ -66,6 +66,20 @@ def test_their_requests_are_their_limits_so_that_a_guaranteed_pod_stays_guarante
         assert {"cpu", "memory"} == resources["limits"].keys()
 
 
+def test_they_request_nothing_where_all_containers_share_what_the_pod_requests() -> None:
+    budget = {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"cpu": "2", "memory": "8Gi"}}
+    stored = admitted(pod(resources=budget), policy())
+    for name in (SHIM, SIDECAR):
+        resources = containers_of(stored)[name]["resources"]
+        assert resources["requests"] == {"cpu": "0", "memory": "0"}
+        assert (
+            resources["limits"]
+            == containers_of(admitted(pod(), policy()))[name]["resources"]["limits"]
+        )
+    assert stored["spec"]["resources"] == budget
+    assert admitted(stored, policy()) == stored
+
+
 def test_they_get_no_gpu_whatever_their_image_says() -> None:
     stored = admitted(pod(), policy())
     for name in (SHIM, SIDECAR):
