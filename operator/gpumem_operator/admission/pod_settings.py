@@ -39,7 +39,9 @@ class PodSettings:
     def of(facts: PodFacts, decider: Decider, values: Values) -> "PodSettings":
         spec = decider.spec
         limited_by = _limited_by(facts, values)
-        bare = facts.windows or facts.mirror or bool(limited_by)
+        # Nothing of ours runs there, and nothing can be mounted.
+        fixed = facts.windows or facts.mirror
+        bare = fixed or bool(limited_by)
         monitored = decider.monitoring(values) == "Sidecar" and not bare
         shimmed = (
             decider.active and spec is not None and spec.injection.shim == "Enabled" and not bare
@@ -55,7 +57,7 @@ class PodSettings:
             image_python_path=_image_python_path(facts, spec),
             processes_per_gpu=processes,
             read_only_volumes=facts.read_only_volumes,
-            dataset_cache=spec.dataset_cache if decider.active and spec else None,
+            dataset_cache=spec.dataset_cache if decider.active and spec and not fixed else None,
             driver_limits=sets_driver_limits(decider, values),
             warnings=tuple(_limits_of_the_pod(facts, monitored=monitored)) if spec else (),
             violations=violations,

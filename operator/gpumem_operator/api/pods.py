@@ -33,6 +33,8 @@ NO_DEVICES: Final = frozenset({"void", "none"})
 _READ_ONLY_SOURCES: Final = frozenset({"configMap", "secret", "projected", "downwardAPI", "image"})
 """Kinds of volumes that kubelet mounts read-only whatever the mount says."""
 
+_NODE_OS_LABEL: Final = "kubernetes.io/os"
+
 _MIG_PROFILE: Final = re.compile(
     r"(\d+c\.)?\d+g\.0*([1-9]\d{0,5})gb(\.me|\.gfx)?(\.shared)?", re.ASCII
 )
@@ -144,7 +146,7 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
         containers=containers,
         host_pid=bool(spec.get("hostPID")),
         host_network=bool(spec.get("hostNetwork")),
-        windows=(spec.get("os") or {}).get("name") == "windows",
+        windows=_is_windows(spec),
         mirror=MIRROR_ANNOTATION in (metadata.get("annotations") or {}),
         node_name=spec.get("nodeName") or "",
         share_process_namespace=spec.get("shareProcessNamespace"),
@@ -289,6 +291,12 @@ def _container(
         sees_devices=_sees_devices(raw.get("env") or ()),
         raw=raw,
     )
+
+
+def _is_windows(spec: Mapping[str, Any]) -> bool:
+    """By the system that it says it is for, else by the nodes that it chooses."""
+    said = (spec.get("os") or {}).get("name")
+    return (said or (spec.get("nodeSelector") or {}).get(_NODE_OS_LABEL)) == "windows"
 
 
 def _is_read_only(volume: Mapping[str, Any]) -> bool:

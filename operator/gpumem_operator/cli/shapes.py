@@ -114,6 +114,7 @@ class SpecShape(Shape):
     schedulingGates: list[VolumeShape] | None = None
     os: dict[StrictStr, Any] | None = None
     nodeName: StrictStr | None = None
+    nodeSelector: dict[StrictStr, StrictStr] | None = None
     resources: ResourcesShape | None = None
     hostPID: StrictBool | None = None
     hostNetwork: StrictBool | None = None

@@ -263,9 +263,19 @@ class TestWhatThePodRulesOut:
         paths = [op["path"] for op in review(pod(shareProcessNamespace=True), policy()).operations]
         assert "/spec/shareProcessNamespace" not in paths
 
-    def test_a_windows_pod_gets_variables_only(self) -> None:
-        raw = pod(container(memory="8Gi"), os={"name": "windows"})
-        stored = admitted(raw, policy())
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"os": {"name": "windows"}},
+            {"nodeSelector": {"kubernetes.io/os": "windows"}},
+        ],
+        ids=["its system", "its nodes"],
+    )
+    def test_a_windows_pod_gets_variables_only(self, said: dict[str, Any]) -> None:
+        raw = pod(container(memory="8Gi"), **said)
+        cache = {"mountPath": "/mnt/ramdisk", "sizeLimit": "1Gi"}
+        stored = admitted(raw, policy(datasetCache=cache))
+        assert "volumeMounts" not in containers_of(stored)["train"]
         assert init_names(stored) == []
         assert volume_names(stored) == []
         assert "shareProcessNamespace" not in stored["spec"]
@@ -273,6 +283,10 @@ class TestWhatThePodRulesOut:
         assert names.CUPY_LIMIT_ENV in variables(stored)
         assert names.PYTHON_PATH_ENV not in variables(stored)
         assert any("Windows" in text for text in review(raw, policy()).warnings)
+
+    def test_a_pod_for_linux_on_nodes_that_say_so_gets_everything(self) -> None:
+        raw = pod(nodeSelector={"kubernetes.io/os": "linux"})
+        assert init_names(admitted(raw, policy())) == [SHIM, SIDECAR]
 
     @pytest.mark.parametrize(
         "raw",
