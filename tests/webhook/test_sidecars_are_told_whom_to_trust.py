@@ -21,6 +21,7 @@ from webhook.builders import gpu_pod, policy
 URL = "https://reports.example/v1/reports"
 OURS = "ours"
 GIVEN = "given"
+BOTH = "ours and the next"
 
 
 class Policies:
@@ -80,7 +81,9 @@ async def test_the_ca_is_known_before_the_webhook_is_ready() -> None:
     assert heard == [(OURS, False)]
 
 
-async def test_a_folder_may_have_a_ca_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_folder_may_have_a_ca_that_changes_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "FOLDER_SECONDS", 0.01)
     for name in ("tls.crt", "tls.key"):
         (tmp_path / name).write_text("x")
@@ -90,4 +93,8 @@ async def test_a_folder_may_have_a_ca_too(tmp_path: Path, monkeypatch: pytest.Mo
     task = asyncio.create_task(following)
     async with asyncio.timeout(10):
         assert await heard.get() == OURS
+        (tmp_path / "ca.crt").write_text(BOTH)
+        assert await heard.get() == BOTH, "one more is trusted, and the certificate stays"
+        (tmp_path / "ca.crt").unlink()
+        assert await heard.get() == "", "who is trusted no longer is not told any more"
     task.cancel()

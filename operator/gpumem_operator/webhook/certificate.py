@@ -77,19 +77,29 @@ async def follow_folder(
     certificate: ServingCertificate, folder: Path, *, trust: Trust = _nobody_asks
 ) -> None:
     """Offer what is in the folder, now and whenever it changes. Never ends."""
-    seen: tuple[bytes, bytes] | None = None
+    seen: tuple[bytes, bytes, bytes] | None = None
     complaint = ""
     while True:
         try:
-            pair = (folder / CERTIFICATE_FILE).read_bytes(), (folder / KEY_FILE).read_bytes()
+            files = _read(folder)
         except OSError as error:
             if str(error) != complaint:
                 complaint = str(error)
                 logger.error("The certificate in %s can not be read: %s", folder, error)
         else:
-            if pair != seen:
-                seen = pair
-                ca = folder / CA_FILE
-                trust(ca.read_text("ascii", errors="ignore") if ca.exists() else "")
-                certificate.offer(*pair, origin=str(folder))
+            # The CA may change alone: one more is trusted before a leaf of it is served.
+            if files != seen:
+                seen = files
+                served, key, ca = files
+                trust(ca.decode("ascii", errors="ignore"))
+                certificate.offer(served, key, origin=str(folder))
         await asyncio.sleep(FOLDER_SECONDS)
+
+
+def _read(folder: Path) -> tuple[bytes, bytes, bytes]:
+    """Certificate, key, and the CA's certificate, which may be missing. Raises OSError."""
+    try:
+        ca = (folder / CA_FILE).read_bytes()
+    except FileNotFoundError:
+        ca = b""
+    return (folder / CERTIFICATE_FILE).read_bytes(), (folder / KEY_FILE).read_bytes(), ca
