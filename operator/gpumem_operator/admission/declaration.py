@@ -9,9 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gpumem_operator import names
+from gpumem_operator.api.count import count
 from gpumem_operator.api.pods import ContainerFacts, PodFacts, Source
 from gpumem_operator.api.policy import Limits
-from gpumem_operator.api.quantity import MIB, QuantityError, floor_to_mib, format_bytes, parse_bytes
+from gpumem_operator.api.quantity import (
+    MIB,
+    QuantityError,
+    floor_to_mib,
+    format_bytes,
+    parse_bytes,
+    whole_number,
+)
 from gpumem_operator.api.violation import Violation
 
 
@@ -155,7 +163,8 @@ def _annotations(facts: PodFacts) -> tuple[dict[str, Annotated], list[Violation]
             violations.append(Violation(path, str(error)))
             continue
         if amount < MIB:
-            text = f"{format_bytes(amount)} per GPU, less than 1Mi: {_unit_hint(amount)}"
+            hint = _unit_hint(facts.annotations[key])
+            text = f"{_with_unit(amount)} per GPU, less than 1Mi: {hint}"
             violations.append(Violation(path, text))
             continue
         if key == names.LIMIT_ANNOTATION:
@@ -203,12 +212,13 @@ def _no_amount(row: Declaration) -> Iterator[Violation]:
     if (row.limit_bytes or 0) < MIB:
         yield Violation(
             row.place,
-            f"{_words(row)}, less than 1Mi: {_unit_hint(row.container.memory_bytes or 0)}",
+            f"{_words(row)}, less than 1Mi: {_unit_hint(row.container.memory_text)}",
         )
 
 
-def _unit_hint(amount: int) -> str:
+def _unit_hint(written: str) -> str:
     """People who know another system write 8 for GiB or 8192 for MiB."""
+    amount = whole_number(written)
     if not amount:
         return "declare more, or remove the declaration"
     unit = "Gi" if amount < 1024 else "Mi"
@@ -254,14 +264,15 @@ def _words(row: Declaration) -> str:
 
 
 def _both_forms(total: int, gpus: int) -> str:
-    per_gpu = format_bytes(floor_to_mib(total // gpus))
-    return f"{_with_unit(total)} over {gpus} GPU{'s' if gpus > 1 else ''} = {per_gpu} per GPU"
+    share = total // gpus
+    per_gpu = _with_unit(floor_to_mib(share) or share)
+    return f"{_with_unit(total)} over {count(gpus, 'GPU')} = {per_gpu} per GPU"
 
 
 def _with_unit(amount: int) -> str:
     """Beside a number of GPUs, a bare number could be of anything."""
     text = format_bytes(amount)
-    return f"{text} bytes" if text.isdecimal() and amount else text
+    return count(amount, "byte") if text.isdecimal() and amount else text
 
 
 def _did_you_mean_a_total(row: Declaration, limits: Limits) -> str:

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration, Declarations
+from gpumem_operator.api.count import count
 from gpumem_operator.api.managers import Manager
 from gpumem_operator.api.quantity import format_bytes
 from gpumem_operator.api.violation import Violation
@@ -76,7 +77,7 @@ def _summary(declarations: Declarations, decider: Decider, would: Would | None) 
 def _rows_in_words(declarations: Declarations) -> str:
     rows = [_row_in_words(row) for row in declarations.rows[:_SHOWN_ROWS]]
     if len(declarations.rows) > _SHOWN_ROWS:
-        rows.append(f"and {len(declarations.rows) - _SHOWN_ROWS} more containers")
+        rows.append(f"and {count(len(declarations.rows) - _SHOWN_ROWS, 'more container')}")
     return "; ".join(rows)
 
 

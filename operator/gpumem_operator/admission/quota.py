@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gpumem_operator import names
 from gpumem_operator.admission.declaration import Declarations
+from gpumem_operator.api.count import count
 from gpumem_operator.api.pods import PodFacts
 from gpumem_operator.api.quantity import format_bytes
 from gpumem_operator.api.records import TenantRecord
@@ -120,12 +121,11 @@ def _does(tenant: TenantRecord, exceeded: str) -> bool:
 
 def _never_fits(charge: PodCharge, limit_bytes: int) -> str:
     rows = [
-        f"{row.name} {format_bytes(row.charge_bytes or 0)} over {row.gpus} "
-        f"GPU{'' if row.gpus == 1 else 's'}"
+        f"{row.name} {format_bytes(row.charge_bytes or 0)} over {count(row.gpus, 'GPU')}"
         for row in charge.containers[:5]
     ]
     if len(charge.containers) > len(rows):
-        rows.append(f"and {len(charge.containers) - len(rows)} more containers")
+        rows.append(f"and {count(len(charge.containers) - len(rows), 'more container')}")
     return (
         f"the pod asks for {format_bytes(charge.charge_bytes or 0)} ({'; '.join(rows)}), more than "
         f"the whole quota of {format_bytes(limit_bytes)}: ask for less, or have the quota raised"

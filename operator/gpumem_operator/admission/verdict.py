@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gpumem_operator import names
+from gpumem_operator.api.count import count
 from gpumem_operator.api.printable import one_line
 from gpumem_operator.api.violation import Violation
 
@@ -46,7 +47,7 @@ def shown_warnings(texts: Sequence[str]) -> tuple[str, ...]:
     """Warnings in the number and length that reach people: kubectl shows 4096 characters of all."""
     shown = [f"{names.GROUP}: {one_line(text)}" for text in texts[:_WARNINGS]]
     if len(texts) > _WARNINGS:
-        shown.append(f"{names.GROUP}: and {len(texts) - _WARNINGS} more warnings")
+        shown.append(f"{names.GROUP}: and {count(len(texts) - _WARNINGS, 'more warning')}")
     return tuple(
         text if len(text) <= _LONGEST_WARNING else f"{text[: _LONGEST_WARNING - 3]}..."
         for text in shown

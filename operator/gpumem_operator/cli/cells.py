@@ -48,8 +48,3 @@ def held(pod: Row) -> str:
         return "-"
     kind, reason = pod.get("enforcedBy"), pod.get("enforcedReason")
     return f"{kind}: {reason}" if kind and reason else kind or "-"
-
-
-def count(number: int, noun: str) -> str:
-    """`1 pod`, `2 pods`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

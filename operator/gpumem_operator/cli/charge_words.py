@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpumem_operator.api.count import count
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.tenant import Quota
 from gpumem_operator.api.values import Values
-from gpumem_operator.cli.cells import count
 from gpumem_operator.ledger.charge import ContainerCharge, charge_pod, rates_of
 
 Row = Mapping[str, Any]

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpumem_operator.api.count import count
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.api.records import PolicyRecord, policy_record
-from gpumem_operator.cli.cells import count
 from gpumem_operator.cli.overuse_lines import MOST_ACTIONS, action_line, enforcement_in_words
 
 Row = Mapping[str, Any]
@@ -34,7 +34,7 @@ def _spec(record: PolicyRecord) -> Iterator[str]:
         return
     labels = ", ".join(f"{key}={value}" for key, value in spec.selector.match_labels.items())
     more = len(spec.selector.match_expressions)
-    parts = [*([labels] if labels else []), *([f"{more} expressions"] if more else [])]
+    parts = [*([labels] if labels else []), *([count(more, "expression")] if more else [])]
     yield f"  selects: {' and '.join(parts) or 'every GPU pod of its namespace'}"
     yield f"  mode: {spec.mode}; priority {spec.priority}"
     limits = spec.limits

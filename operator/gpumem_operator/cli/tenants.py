@@ -6,8 +6,9 @@ from typing import Any, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from gpumem_operator.api.count import count
 from gpumem_operator.api.quantity import show_bytes
-from gpumem_operator.cli.cells import Row, amount, count, held, known, limits
+from gpumem_operator.cli.cells import Row, amount, held, known, limits
 from gpumem_operator.cli.leader import Release, ask_tenants, why_not_asked, why_unknown
 from gpumem_operator.cli.rights import who
 from gpumem_operator.cli.screen import Shown, line, show, table

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from gpumem_operator.api.count import count
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.cli import others
 from gpumem_operator.cli.cells import floor
@@ -78,7 +79,7 @@ def _processes(row: Row, whose_pid: str) -> Iterator[str]:
         facts += map(_server, one.get("servers") or ())
         yield f"    process {one['pid']}{whose_pid}: {', '.join(facts)}"
     if left := row.get("processesLeftOut"):
-        yield f"    and {left} more processes"
+        yield f"    and {count(left, 'more process')}"
 
 
 def _held(process: Row) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import typer
 
 from gpumem_operator import names
+from gpumem_operator.api.count import count
 from gpumem_operator.api.records import (
     NamespaceRecord,
     namespace_record,
@@ -125,7 +126,8 @@ async def tell(
         others = sorted((one for one in events if not is_refusal(one)), key=time_of)
         lines += [f"  {event_line(one, now)}" for one in others]
     if len(pods) > _MOST_PODS:
-        notes.append(f"{len(pods) - _MOST_PODS} more pods are not shown")
+        left = len(pods) - _MOST_PODS
+        notes.append(f"{count(left, 'more pod')} {'is' if left == 1 else 'are'} not shown")
     document = {"pods": rows, "refused": [one.message for one in refused]}
     return Story(lines, document if pods else document | {"events": event_rows(events)}, notes)
 

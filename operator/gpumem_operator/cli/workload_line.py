@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpumem_operator.api.count import count
 from gpumem_operator.api.quantity import add_bytes, show_bytes
-from gpumem_operator.cli.cells import count
 
 Row = Mapping[str, Any]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Literal
 
+from gpumem_operator.api.count import count
 from gpumem_operator.api.quantity import MIB, format_bytes, show_bytes
 
 Cards = Mapping[str, int]
@@ -150,7 +151,7 @@ def _values(server: Server, cap_bytes: int, cards: Cards) -> str:
         f"{_value(server, cap_bytes, total)} on {model}" for model, total in rows[:_SHOWN_MODELS]
     )
     more = len(rows) - _SHOWN_MODELS
-    return f": {shown} and {more} more models" if more > 0 else f": {shown}"
+    return f": {shown} and {count(more, 'more model')}" if more > 0 else f": {shown}"
 
 
 def _value(server: Server, cap_bytes: int, total_bytes: int) -> str:

@@ -45,7 +45,27 @@ def test_annotations_that_mean_something_and_foreign_ones_are_not_warned_of() ->
 
 def test_a_bare_number_beside_gpus_is_in_bytes() -> None:
     text = refused(pod(container(gpu=1, memory="8")), policy())
-    assert "8 bytes over 1 GPU = 0 per GPU" in text
+    assert "8 bytes over 1 GPU = 8 bytes per GPU, less than 1Mi" in text
+    assert "did you mean 8Gi?" in text
+
+
+@pytest.mark.parametrize(
+    ("gpus", "memory", "said"),
+    [
+        (1, "1", "1 byte over 1 GPU = 1 byte per GPU, less than 1Mi"),
+        (8, "4Mi", "4Mi over 8 GPUs = 512Ki per GPU, less than 1Mi: declare more"),
+        (1, "500k", "500000 bytes over 1 GPU = 500000 bytes per GPU, less than 1Mi: declare more"),
+    ],
+)
+def test_an_amount_that_is_too_small_is_told_as_it_was_meant(
+    gpus: int, memory: str, said: str
+) -> None:
+    assert said in refused(pod(container(gpus=gpus, memory=memory)), policy())
+
+
+def test_an_annotation_with_a_unit_is_not_taken_for_one_without() -> None:
+    text = refused(pod(annotations={"gpumemory.dev/limit": "64Ki"}), policy())
+    assert "64Ki per GPU, less than 1Mi: declare more, or remove the declaration" in text
 
 
 def test_more_than_the_largest_limit_says_how_much_is_allowed() -> None:
