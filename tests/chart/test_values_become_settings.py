@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from chart_rendering import NAMESPACE, refusal, render, settings
+from chart_rendering import NAMESPACE, Object, refusal, render, rendered_text, settings
 from devcluster.installation import CHART
 from gpumem_operator.api.values import Values
 
@@ -41,6 +42,36 @@ def test_the_defaults_of_the_chart_are_the_defaults_of_the_processes() -> None:
 
     assert Values.model_validate({k: v for k, v in defaults.items() if k in read}) == Values()
     assert read <= defaults.keys(), "values.yaml leaves out what the processes read"
+
+
+def lists(values: dict[str, Any], *path: str) -> Iterator[tuple[str, ...]]:
+    """Where the values have a list."""
+    for key, value in values.items():
+        if isinstance(value, list):
+            yield (*path, key)
+        elif isinstance(value, dict):
+            yield from lists(value, *path, key)
+
+
+@pytest.mark.parametrize(
+    "path", [*lists(yaml.safe_load((CHART / "values.yaml").read_text()))], ids=".".join
+)
+def test_a_list_that_null_takes_away_is_an_empty_one(path: tuple[str, ...]) -> None:
+    def given(value: object) -> list[Object]:
+        for key in reversed(path):
+            value = {key: value}
+        assert isinstance(value, dict)
+        value["agent"] = {"enabled": True} | value.get("agent", {})
+        return render(value)
+
+    assert given(None) == given([])
+
+
+def test_a_large_user_id_stays_a_whole_number() -> None:
+    """OpenShift's have ten digits, which Helm writes as 1.0007e+09 where nobody minds."""
+    text = rendered_text({"operator": {"runAsUser": 1000700000}})
+    assert text.count("runAsUser: 1000700000") == 3
+    assert "e+09" not in text
 
 
 def test_every_value_that_the_processes_read_reaches_them() -> None:

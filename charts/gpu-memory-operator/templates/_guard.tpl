@@ -2,7 +2,7 @@
 {{- define "gpumem.guardExemptions" -}}
 - name: not-break-glass
   expression: |
-    !request.userInfo.?groups.orValue([]).exists(g, g in {{ .Values.guard.breakGlassGroups | toJson }})
+    !request.userInfo.?groups.orValue([]).exists(g, g in {{ .Values.guard.breakGlassGroups | default list | toJson }})
 {{- end }}
 
 {{/* CEL: is the user the operator's own? Call with (dict "root" $ "roles" (list "controller")). */}}
@@ -20,7 +20,7 @@ authorizer.group('gpumemory.dev').resource('gpumemorypolicies').check('manage').
 {{- end }}
 
 {{- define "gpumem.breakGlassHint" -}}
-in an emergency, act as a member of {{ .Values.guard.breakGlassGroups | join " or " | default "a group that guard.breakGlassGroups names (none is set)" }}
+in an emergency, act as a member of {{ .Values.guard.breakGlassGroups | default list | join " or " | default "a group that guard.breakGlassGroups names (none is set)" }}
 {{- end }}
 
 {{/* The binding of a guard. Call with (dict "root" $ "guard" "policies"), and a "paramRef". */}}

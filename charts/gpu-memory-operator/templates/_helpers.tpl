@@ -45,7 +45,7 @@ app.kubernetes.io/component: {{ .role }}
 
 {{/* Namespaces that admission leaves out: the configured ones and the release's own. */}}
 {{- define "gpumem.ignoredNamespaces" -}}
-{{- append .Values.ignoredNamespaces .Release.Namespace | uniq | toJson -}}
+{{- append (.Values.ignoredNamespaces | default list) .Release.Namespace | uniq | toJson -}}
 {{- end }}
 
 {{/* What the processes read: exactly the fields of gpumem_operator.api.values.Values. */}}
@@ -53,7 +53,12 @@ app.kubernetes.io/component: {{ .role }}
 {{- $read := pick .Values "memoryResource" "exclusiveResources" "foreignManagers" "resourceClaims" "gpuDeviceClasses" "sidecar" "monitoring" "scheduling" "driverLimits" "report" "runVolumeSize" -}}
 {{- $ignored := dict "ignoredNamespaces" (include "gpumem.ignoredNamespaces" . | fromJsonArray) -}}
 {{- $report := dict "report" (dict "url" (include "gpumem.reportUrl" .) "ca" .Values.report.ca) -}}
-{{ merge $report $ignored $read | toYaml }}
+{{- /* A list that somebody took away by null is an empty one, in no case the processes' default. */}}
+{{- $lists := dict -}}
+{{- range list "exclusiveResources" "foreignManagers" "gpuDeviceClasses" -}}
+{{- $_ := set $lists . (index $.Values . | default list) -}}
+{{- end -}}
+{{ merge $report $ignored $lists $read | toYaml }}
 {{- end }}
 
 {{/* The DNS name of the Service that leads to the leader of the controllers. */}}

@@ -47,9 +47,9 @@ spec:
   terminationGracePeriodSeconds: 30
   securityContext:
     runAsNonRoot: true
-    runAsUser: {{ $values.operator.runAsUser }}
-    runAsGroup: {{ $values.operator.runAsUser }}
-    fsGroup: {{ $values.operator.runAsUser }}
+    runAsUser: {{ $values.operator.runAsUser | int64 }}
+    runAsGroup: {{ $values.operator.runAsUser | int64 }}
+    fsGroup: {{ $values.operator.runAsUser | int64 }}
     seccompProfile:
       type: RuntimeDefault
   containers:
