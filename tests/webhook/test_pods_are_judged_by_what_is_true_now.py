@@ -148,6 +148,34 @@ async def test_while_a_watch_is_broken_the_server_is_asked(world: World) -> None
     assert await world.found() == ([], [])
 
 
+@pytest.mark.parametrize("listed", ["policies", "tenants", "namespaces"])
+async def test_a_list_may_hold_the_first_of_a_burst_whose_rest_is_on_its_way(
+    world: World, listed: str
+) -> None:
+    """As after an outage: each kind is listed at a time of its own."""
+    world.copy("namespaces").put(namespace("team-a", team="old"))
+    world.copy("policies").put(policy("old"))
+    world.settle()
+    first = {
+        "policies": policy("p"),
+        "tenants": tenant("t"),
+        "namespaces": namespace("team-a", team="a"),
+    }
+    world.copy(listed).replace([first[listed]])
+    world.server.namespaces["team-a"] = namespace("team-a", team="a")
+    world.server.policies, world.server.tenants = [policy("p")], [tenant("t")]
+    assert await world.found() == (["p"], ["t"])
+
+
+async def test_some_seconds_after_a_list_the_copies_are_believed_again(world: World) -> None:
+    world.copy("tenants").replace([])
+    world.copy("policies").replace([policy("p")])
+    world.copy("namespaces").replace([namespace("team-a")])
+    world.settle()
+    assert await world.found() == (["p"], [])
+    assert world.reads == 0
+
+
 async def test_a_policy_that_can_not_be_read_is_no_absent_policy(world: World) -> None:
     broken = policy("broken") | {"spec": {"limits": {"min": "8GB"}}}
     world.copy("namespaces").put(namespace("team-a"))

@@ -2,7 +2,7 @@
 
 A status that changes with every pod says nothing new about pods: only what decides counts as a
 change. The time of the last change is kept, because one change seldom comes alone (see
-`surroundings.py`).
+`surroundings.py`). A list is a change of everything: what is in it may have come a moment before.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,7 @@ class PolicyCopy:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._namespaces: dict[str, dict[str, PolicyRecord]] = {}
+        self._listed = LONG_AGO
         self._changed: dict[str, float] = {}
 
     def of(self, namespace: str) -> tuple[PolicyRecord, ...]:
@@ -36,13 +37,15 @@ class PolicyCopy:
 
     def changed(self, namespace: str) -> float:
         """When a policy of the namespace last changed."""
-        return self._changed.get(namespace, LONG_AGO)
+        return max(self._listed, self._changed.get(namespace, LONG_AGO))
 
     def replace(self, objects: Sequence[Mapping[str, Any]]) -> None:
         self._namespaces = {}
         for raw in objects:
             record = policy_record(raw)
             self._namespaces.setdefault(record.namespace, {})[record.name] = record
+        self._listed = self._clock()
+        self._changed = {}
 
     def put(self, raw: Mapping[str, Any]) -> None:
         metadata = raw["metadata"]
@@ -80,7 +83,7 @@ class TenantCopy:
     def replace(self, objects: Sequence[Mapping[str, Any]]) -> None:
         records = (tenant_record(raw) for raw in objects)
         self._tenants = {record.name: record for record in records}
-        self._all = tuple(self._tenants.values())
+        self._note_change()
 
     def put(self, raw: Mapping[str, Any]) -> None:
         metadata = raw["metadata"]
@@ -105,6 +108,7 @@ class NamespaceCopy:
         self._clock = clock
         self._on_drop = on_drop
         self._namespaces: dict[str, NamespaceRecord] = {}
+        self._listed = LONG_AGO
         self._changed: dict[str, float] = {}
 
     def of(self, name: str) -> NamespaceRecord | None:
@@ -112,11 +116,12 @@ class NamespaceCopy:
 
     def changed(self, name: str) -> float:
         """When the namespace appeared or its labels last changed."""
-        return self._changed.get(name, LONG_AGO)
+        return max(self._listed, self._changed.get(name, LONG_AGO))
 
     def replace(self, objects: Sequence[Mapping[str, Any]]) -> None:
         records = (namespace_record(raw) for raw in objects)
         self._namespaces = {record.name: record for record in records}
+        self._listed = self._clock()
         self._changed = {}
 
     def put(self, raw: Mapping[str, Any]) -> None:
