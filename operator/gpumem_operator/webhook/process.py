@@ -17,7 +17,7 @@ def run(flags: Flags, values: Values) -> int:
     if flags.seal_secret is None:
         raise SettingsError("role webhook needs --seal-secret NAME")
     _keep_out("kubernetes")
-    with _without_system_authorities():
+    with _lean_imports():
         from gpumem_operator.webhook.service import serve
 
     asyncio.run(serve(flags, values))
@@ -34,15 +34,21 @@ def _keep_out(package: str) -> None:
 
 
 @contextmanager
-def _without_system_authorities() -> Iterator[None]:
-    """Let imports find no authorities.
+def _lean_imports() -> Iterator[None]:
+    """Let imports find no authorities, and no compiled frozenlist.
 
-    aiohttp parses all of the system's when it is imported, in case that somebody asks the internet:
-    2 MiB. A context that is made later, say for an API server without a CA of its own, has them.
+    aiohttp parses all authorities of the system when it is imported, in case that somebody asks the
+    internet: 2 MiB. A context that is made later, say for an API server without a CA of its own,
+    has them. The lists of signals that frozenlist is about are touched once for each session, and
+    its compiled form alone needs the library of C++: 1 MiB.
     """
-    names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, os.devnull))
+    changed = {
+        "SSL_CERT_FILE": os.devnull,
+        "SSL_CERT_DIR": os.devnull,
+        "FROZENLIST_NO_EXTENSIONS": "1",
+    }
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
     try:
         yield
     finally:
