@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import promql_parser
@@ -28,8 +29,12 @@ LABELS = {
     "gpumem_scaling_reason": {*scaling._TARGET, "reason"},
     enforcement._OVER._name: set(enforcement._OVER._labelnames),
     **{gauge._name: set(gauge._labelnames) for gauge in OF_ITSELF},
+    f"{telemetry.REVIEWS._name}_total": set(telemetry.REVIEWS._labelnames),
+    "apiserver_admission_webhook_rejection_count": {
+        *("error_type", "name", "operation", "rejection_code", "type")
+    },
 }
-"""By series, as the programs make them."""
+"""By series, as the programs make them; the last one is the API server's."""
 TEMPLATE = re.compile(r"\$labels\.\w+|\$value(?: \| (humanize1024|humanizeDuration))?")
 
 
@@ -43,7 +48,7 @@ def alerts() -> list[dict[str, Any]]:
 def selectors(expression: Any) -> Iterator[promql_parser.VectorSelector]:
     if isinstance(expression, promql_parser.VectorSelector):
         yield expression
-    for part in ("lhs", "rhs", "expr"):
+    for part in ("lhs", "rhs", "expr", "vector_selector"):
         if hasattr(expression, part):
             yield from selectors(getattr(expression, part))
     for argument in getattr(expression, "args", ()):
@@ -92,3 +97,9 @@ def test_the_alert_on_scaling_knows_the_reasons_that_stay_until_somebody_acts() 
     assert set(matcher.value.split("|")) <= {
         value for name, value in vars(reasons).items() if name.isupper()
     }
+
+
+def test_every_alert_stands_in_the_page_for_whoever_is_on_call() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    told = set(re.findall(r"^\| `(GPU\w+)` \|", page, re.MULTILINE))
+    assert told == {alert["alert"] for alert in alerts()}

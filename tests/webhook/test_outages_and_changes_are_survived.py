@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import signal
 import ssl
 import threading
@@ -129,6 +130,7 @@ def test_while_the_webhook_is_stopped_gpu_pods_wait_and_nothing_else_does(
     try:
         refused = create(cluster, gpu_pod("alone", namespace=team))
         assert 'failed calling webhook "mutate-pod.gpumemory.dev"' in refused
+        assert_counted_by_the_server(cluster)
         assert not isinstance(create(cluster, cpu_pod(namespace=team)), str)
         cluster.kubectl("create", "configmap", "c", "-n", team)
         cluster.kubectl("create", "-f", "-", input=json.dumps(deployment))
@@ -138,6 +140,14 @@ def test_while_the_webhook_is_stopped_gpu_pods_wait_and_nothing_else_does(
         webhook.start_webhook()
     eventually(lambda: len(pods_of(cluster, team)) == 2)
     assert all(map(is_handled, pods_of(cluster, team)))
+
+
+def assert_counted_by_the_server(cluster: Cluster) -> None:
+    """An alert of the chart is about this series."""
+    series = cluster.kubectl("get", "--raw", "/metrics").stdout
+    lines = re.findall(r"^apiserver_admission_webhook_rejection_count{(.+)}", series, re.MULTILINE)
+    told = 'error_type="calling_webhook_error",name="mutate-pod.gpumemory.dev"'
+    assert any(line.startswith(told) for line in lines), lines
 
 
 def pods_of(cluster: Cluster, namespace: str) -> list[Any]:
