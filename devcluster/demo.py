@@ -84,6 +84,7 @@ def _demo(place: str, *, keep: bool) -> int:
             _let_go(holder, folder)
             print(closing)
             return 0
+        say("that was all; `make demo KEEP=1` leaves the cluster running to try more")
     except BaseException:
         say("ending the cluster")
         _end(holder, folder)

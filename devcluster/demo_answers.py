@@ -22,9 +22,9 @@ def over_the_limit_is_answered(stage: Stage) -> None:
     _wait_for_event(stage, "the eviction of greedy", "greedy", "Evicted", _RESEARCH)
     _wait_for_event(stage, "the order to cached", "cached", "Reclaiming", _RESEARCH)
     explain(
-        "`greedy` has been over its limit for longer than that. Its shim found no framework that",
-        "could give memory back (`why` said NoFramework above), so nobody is asked, and the next",
-        "action follows at once:",
+        "`greedy` was over its limit before; 10 s after it went over, its turn has come. Its shim",
+        "found no framework that could give memory back (`why` said NoFramework above), so nobody",
+        "is asked, and the next action follows at once:",
     )
     _events(stage, "greedy", _RESEARCH)
     stage.wait_for(
