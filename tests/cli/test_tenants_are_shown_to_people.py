@@ -66,6 +66,14 @@ def test_more_than_the_quota_is_less_than_nothing_left() -> None:
     assert " 44Gi -4Gi " in line(limitBytes=40 * GIB)
 
 
+def test_what_is_held_of_what_is_left_is_told() -> None:
+    assert " 44Gi 116Gi, all held " in line(heldBytes=200 * GIB)
+    assert " 44Gi 116Gi, 8Gi held " in line(heldBytes=8 * GIB)
+    assert " 44Gi -4Gi " in line(limitBytes=40 * GIB, heldBytes=8 * GIB)
+    lines = shown(detail({"tenants": [row(heldBytes=8 * GIB)], "pods": []}, "research"))
+    assert "charged: 44Gi; left: 116Gi, 8Gi of it held for pods that have waited longer" in lines
+
+
 def test_what_waits_is_counted_with_what_it_asks_for() -> None:
     assert " 20Gi in 2 pods " in line(queuedPods=2, queuedBytes=20 * GIB)
 

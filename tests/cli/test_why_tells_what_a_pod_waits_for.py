@@ -44,19 +44,47 @@ def queued(name: str, reason: str = "NoRoom") -> dict[str, Any]:
 def test_its_place_the_room_and_who_holds_it() -> None:
     holder = {"namespace": "ml", "name": "big", "chargedBytes": 90 * GIB}
     text = told(chargedBytes=90 * GIB, queue=[queued("other"), queued("job-0")], topPods=[holder])
-    assert "tenant research: place 2 in the queue, NoRoom: there is not enough room for it" in text
+    assert "tenant research: place 2 in the queue, NoRoom: it counts as 80Gi, and 10Gi" in text
     assert (
-        "10Gi of 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is charged"
+        "tenant research: 10Gi of 100Gi are left (90Gi charged, 0 reserved for pods on their"
+        " way). Most is charged"
         " to ml/big 90Gi"
     ) in text
-    assert "room for it: it asks for 80Gi, 70Gi too little" in text
+    assert "on their way): 70Gi more have to become free" in text
     assert "charged: nothing, it waits" in text
 
 
 def test_a_tenant_that_has_the_room_is_not_blamed() -> None:
     text = told(chargedBytes=10 * GIB, queue=[queued("job-0")])
-    assert "place 1 in the queue, NoRoom: it asks for 80Gi, which is there; its group" in text
-    assert "too little" not in text
+    assert "place 1 in the queue, NoRoom: it asks for 80Gi, which is there; another of its" in text
+    assert "to become free" not in text
+
+
+def test_past_the_quota_its_excess_has_to_become_free_as_well() -> None:
+    text = told(chargedBytes=128 * GIB, queue=[queued("job-0")])
+    assert (
+        "108Gi have to become free, 80Gi for it and 28Gi by which the tenant is past its quota"
+    ) in text
+
+
+def test_a_group_is_told_of_in_the_words_of_its_event() -> None:
+    group = {"pods": 2, "missing": 0, "bytes": 160 * GIB}
+    never = queued("job-0", Reason.NEVER_FITS) | {"group": group}
+    assert (
+        "LargerThanQuota: its group of 2 pods counts as 160Gi, which is more than the whole"
+        " quota of"
+        " 100Gi"
+    ) in told(chargedBytes=0, queue=[never])
+    some = queued("job-0", Reason.INCOMPLETE) | {"group": group | {"missing": 2}}
+    assert "2 of the 4 pods of its group are there" in told(chargedBytes=0, queue=[some])
+
+
+def test_what_is_left_and_held_for_others_is_not_left_for_it() -> None:
+    row = queued("job-0", Reason.HELD) | {"bytes": 2 * GIB, "heldFor": "ml/old"}
+    text = told(chargedBytes=98 * GIB, heldBytes=8 * GIB, queue=[row])
+    assert "and 2Gi of 100Gi are left (98Gi charged, 0 reserved for pods on their way)" in text
+    assert "held for ml/old, which has waited longer" in text
+    assert "pods on their way), all of it held for pods that have waited longer" in text
 
 
 def test_a_pod_on_its_way_is_not_told_to_wait() -> None:
@@ -91,8 +119,9 @@ def test_a_pod_that_never_fits_is_not_told_to_wait() -> None:
 
 def test_the_pod_that_room_is_held_for_has_its_name() -> None:
     row = queued("job-0", "HeldForAnother") | {"heldFor": "ml/big"}
-    assert "the room is held for ml/big, which has waited longer" in told(queue=[row])
-    assert "held for a pod that has waited longer" in told(queue=[queued("job-0", Reason.HELD)])
+    assert "held for ml/big, which has waited longer" in told(chargedBytes=0, queue=[row])
+    nameless = told(chargedBytes=0, queue=[queued("job-0", Reason.HELD)])
+    assert "held for pods that have waited longer" in nameless
 
 
 def test_who_may_not_read_tenants_has_the_reason_from_the_latest_event() -> None:

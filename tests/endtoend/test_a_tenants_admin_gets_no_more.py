@@ -162,7 +162,7 @@ ATTEMPTS: dict[str, tuple[list[str], object, str]] = {
     "pretends that little was declared": (
         ["create", "-f", "-"],
         forged("little", GPUMEM_LIMIT_SOURCE="Annotation", GPUMEM_LIMIT_BYTES="1"),
-        "the pod asks for 80Gi"),
+        "the pod counts as 80Gi"),
     "takes GPUs by a variable": (
         ["create", "-f", "-"], pod("seeing", env={"NVIDIA_VISIBLE_DEVICES": "all"}),
         "gives the container GPUs that it did not ask for"),

@@ -17,6 +17,12 @@ from gpumem_operator.api.values import Values
 from gpumem_operator.api.violation import Violation
 from gpumem_operator.ledger.charge import PodCharge, charge_facts, rates_of
 from gpumem_operator.ledger.groups import group_size
+from gpumem_operator.ledger.obstacle_words import (
+    asks,
+    counted_whole,
+    declare_first,
+    larger_than_quota,
+)
 
 
 @dataclass(frozen=True)
@@ -31,9 +37,14 @@ def check(
     facts: PodFacts,
     declarations: Declarations,
     tenants: tuple[TenantRecord, ...],
+    *,
     values: Values,
+    grouped: bool = True,
 ) -> QuotaCheck:
-    """Compares what the pod is charged with the whole quota of each of its tenants."""
+    """Compares what the pod is charged with the whole quota of each of its tenants.
+
+    `grouped` is whether the size of a group means anything: a controller makes the pod.
+    """
     if not tenants:
         return QuotaCheck()
     limits = {
@@ -49,10 +60,12 @@ def check(
         quota = tenant.spec.quota
         charge = charge_facts(facts, rates_of(quota, values), limits=limits)
         if (charge.charge_bytes or 0) <= quota.limit_bytes:
+            if grouped and quota.on_exceeded == "Queue":
+                warnings.extend(_group_never_fits(facts, tenant.name, charge, quota.limit_bytes))
             continue
         text = _never_fits(charge, quota.limit_bytes)
         if quota.on_exceeded == "Warn":
-            warnings.append(f"tenant {tenant.name}: {text}")
+            warnings.append(f"tenant {tenant.name} (onExceeded: Warn) lets it in: {text}")
         else:
             violations.append(Violation(f"tenant {tenant.name}", text))
     return QuotaCheck(tuple(violations), tuple(warnings))
@@ -119,6 +132,23 @@ def _does(tenant: TenantRecord, exceeded: str) -> bool:
     return tenant.spec is not None and tenant.spec.quota.on_exceeded == exceeded
 
 
+def _group_never_fits(
+    facts: PodFacts, tenant: str, charge: PodCharge, limit_bytes: int
+) -> Iterator[str]:
+    """Its other pods are not known yet, and may ask for less: it is let in and waits."""
+    size = group_size(facts.annotations.get(names.GROUP_SIZE_ANNOTATION)) or 1
+    amount = size * (charge.charge_bytes or 0)
+    if size > 1 and amount > limit_bytes:
+        who = f"a group of {size} such pods {asks(charge.undeclared)}"
+        step = declare_first(
+            "ask for less, make the group smaller, or have the quota raised", charge.undeclared
+        )
+        yield (
+            f"tenant {tenant}: {larger_than_quota(who, amount, limit_bytes)}, so none of them would"
+            f" ever run: {step}"
+        )
+
+
 def _never_fits(charge: PodCharge, limit_bytes: int) -> str:
     rows = [
         f"{row.name} {format_bytes(row.charge_bytes or 0)} over {count(row.gpus, 'GPU')}"
@@ -126,7 +156,14 @@ def _never_fits(charge: PodCharge, limit_bytes: int) -> str:
     ]
     if len(charge.containers) > len(rows):
         rows.append(f"and {count(len(charge.containers) - len(rows), 'more container')}")
-    return (
-        f"the pod asks for {format_bytes(charge.charge_bytes or 0)} ({'; '.join(rows)}), more than "
-        f"the whole quota of {format_bytes(limit_bytes)}: ask for less, or have the quota raised"
-    )
+    sentences = [
+        larger_than_quota(
+            f"the pod {asks(charge.undeclared)}",
+            charge.charge_bytes or 0,
+            limit_bytes,
+            detail=f" ({'; '.join(rows)})",
+        ),
+        *counted_whole(charge.undeclared),
+    ]
+    step = declare_first("ask for less, or have the quota raised", charge.undeclared)
+    return f"{'. '.join(sentences)}: {step}"

@@ -114,7 +114,10 @@ def _review(
         cards=nodes.cards if nodes else {},
     )
     devices = tuple(_devices_in_tenants(facts, surroundings))
-    quotas = quota.check(facts, declarations, surroundings.tenants, values)
+    alone = tuple(group_of_nobody(pod, facts))
+    quotas = quota.check(
+        facts, declarations, surroundings.tenants, values=values, grouped=not alone
+    )
     refused = [*_reserved_names(facts), *devices, *quotas.violations]
     if surroundings.tenants:
         refused.extend(quota.faulty_group(facts))
@@ -127,7 +130,7 @@ def _review(
     if refused:
         return refusal(facts.title, refused, next_step=f"{decider.title} decides for this pod")
     warnings = [*unknown_annotations(facts), *quotas.warnings, *_unlimited(declarations, decider)]
-    warnings.extend(group_of_nobody(pod, facts))
+    warnings.extend(alone)
     warnings.extend(_uncounted(declarations))
     if hindsight is not None:
         warnings.extend(f"would be refused: {violation}" for violation in hindsight.violations)

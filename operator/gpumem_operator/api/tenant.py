@@ -57,6 +57,17 @@ class Reservation(Model):
     as where it is absent: a webhook kept it, and the pod may be on its way."""
 
 
+class QueuedGroup(Model):
+    """Pods of one controller that go on together."""
+
+    pods: int
+    """How many of them wait. Those that run already are not among them."""
+    missing: int
+    """How many more there have to be before the group is complete."""
+    bytes: int
+    """What those that wait ask for together, in bytes."""
+
+
 class QueuedPod(Model):
     """A pod that waits for room."""
 
@@ -68,9 +79,11 @@ class QueuedPod(Model):
     """What it asks for, in bytes."""
     reason: Annotated[str, Field(max_length=63)] | None = None
     """What it waits for: NoRoom, HeldForAnother (an older pod has waited for holdAfterSeconds),
-    GroupIncomplete, LargerThanQuota or TooManyReservations."""
+    GroupIncomplete, LargerThanQuota, TooManyReservations or TenantUnreadable."""
     held_for: Annotated[str, Field(max_length=317)] | None = None
     """NAMESPACE/NAME of the older pod, where it is HeldForAnother."""
+    group: QueuedGroup | None = None
+    """Those that it goes on with. Absent: it goes on by itself."""
 
 
 class TopPod(Model):

@@ -34,6 +34,7 @@ from gpumem_operator.ledger.charge import (
     charge_pod,
     has_finished,
     is_charged,
+    undeclared_in,
 )
 
 Row = Mapping[str, Any]
@@ -234,7 +235,8 @@ def _why_not_handled(labels: Mapping[str, str], chosen: list[PolicyRecord], know
 def _gate(pod: Row, known: Known) -> Iterator[str]:
     if is_gated(pod):
         tenants = tenants_of(known.namespace, known.tenants or ())
-        yield from waiting_lines(pod, tenants, known.tenant_statuses)
+        undeclared = undeclared_in(pod, known.values)
+        yield from waiting_lines(pod, tenants, known.tenant_statuses, undeclared=undeclared)
 
 
 def _containers(pod: Row, known: Known) -> Iterator[str]:

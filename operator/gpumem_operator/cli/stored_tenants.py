@@ -27,7 +27,7 @@ def stored_document(
     rows = []
     for raw, record in zip(every, records, strict=True):
         status = raw.get("status") or {}
-        rows.append({**described(tenant_view(record, places)), **_told(status)})
+        rows.append({**described(tenant_view(record, places, status=status)), **_told(status)})
     chosen = [row for row in rows if tenant in ("", row["name"])]
     document: dict[str, Any] = {"tenants": chosen}
     if tenant:
@@ -39,7 +39,6 @@ def _told(status: Row) -> dict[str, Any]:
     """What the leader last wrote; the numbers of pods are not among it."""
     queue = status.get("queue")
     return {
-        "conditions": status.get("conditions") or [],
         "chargedPods": None,
         "chargedBytes": status.get("chargedBytes"),
         "unknownCharges": None,

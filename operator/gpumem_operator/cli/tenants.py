@@ -16,6 +16,7 @@ from gpumem_operator.cli.stored_tenants import stored_document
 from gpumem_operator.kube.api import Api
 from gpumem_operator.kube.errors import ApiError, NotFound, Unreached
 from gpumem_operator.kube.resources import NAMESPACES, TENANTS
+from gpumem_operator.ledger.obstacle_words import held_back, held_of
 
 _HEAD: Final = (
     ["TENANT", "NAMESPACES", "LIMIT", "CHARGED", "LEFT", "USED", "QUEUED", "LARGEST CHARGES"]
@@ -115,12 +116,19 @@ def _first(named: Sequence[str] | None, *, of: int | None = None) -> str:
     return f"{shown} +{more}" if more > 0 else shown
 
 
-def _left(row: Row) -> str:
+def _left(row: Row, *, wide: bool = False) -> str:
+    """With what of it is held for pods that have waited for long: others do not get it."""
     limit, charged = row["limitBytes"], row["chargedBytes"]
     if limit is None or charged is None:
         return "unknown"
     left = limit - charged
-    return show_bytes(left) if left >= 0 else f"-{show_bytes(-left)}"
+    if left < 0:
+        return f"-{show_bytes(-left)}"
+    held = row.get("heldBytes") or 0
+    if wide:
+        return f"{show_bytes(left)}{held_back(left, held)}"
+    amount = held_of(left, held)
+    return f"{show_bytes(left)}, {amount} held" if amount else show_bytes(left)
 
 
 def _used(row: Row) -> str:
@@ -156,7 +164,7 @@ def _lines(row: Row) -> Iterator[str]:
         whole = show_bytes(row["wholeGPUBytes"])
         past = _PAST_IT.get(row["onExceeded"], row["onExceeded"])
         yield f"  limit: {known(row['limitBytes'])}; a whole GPU counts as {whole}; past it: {past}"
-    yield f"  charged: {known(row['chargedBytes'])}; left: {_left(row)}"
+    yield f"  charged: {known(row['chargedBytes'])}; left: {_left(row, wide=True)}"
     yield f"  used: {_used(row)}"
     yield f"  queued: {_queued(row) or 'nothing'}"
     for one in row["conditions"]:

@@ -1,13 +1,13 @@
 """What a pod waits for, from the statuses of the tenants of its namespace."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gpumem_operator.api.quantity import add_bytes, show_bytes
 from gpumem_operator.api.records import TenantRecord
-from gpumem_operator.ledger.book import Reason
+from gpumem_operator.ledger.book import Obstacle, Reason
 from gpumem_operator.ledger.charged_pod import stored_top_pods
-from gpumem_operator.ledger.obstacle_words import largest_holders
+from gpumem_operator.ledger.obstacle_words import cause, held_back, largest_holders
 from gpumem_operator.ledger.queue_status import MOST_QUEUED, NEXT_STEP
 from gpumem_operator.ledger.reservation import stored_reservations
 from gpumem_operator.ledger.room import Room
@@ -26,24 +26,27 @@ _NOBODY_LOOKED: Final = (
     " operator runs"
 )
 _REASONS: Final = frozenset(Reason)
-_IN_WORDS: Final[Mapping[str, str]] = {
-    Reason.NO_ROOM: "there is not enough room for it",
-    Reason.HELD: "the room is held for a pod that has waited longer",
-    Reason.INCOMPLETE: "pods of its group are missing, and a group goes on whole",
-    Reason.NEVER_FITS: "it asks for more than the whole quota",
-    Reason.FULL: "too many pods are on their way at once; for some seconds",
-}
 
 
-def waiting_lines(pod: Row, tenants: tuple[TenantRecord, ...], statuses: Row) -> Iterator[str]:
-    """Lines about a pod that carries our gate; `statuses` are raw, by the name of the tenant."""
+def waiting_lines(
+    pod: Row,
+    tenants: tuple[TenantRecord, ...],
+    statuses: Row,
+    *,
+    undeclared: Sequence[str] = (),
+) -> Iterator[str]:
+    """Lines about a pod that carries our gate; `statuses` are raw, by the name of the tenant.
+
+    `undeclared` are its containers whose GPUs count whole because they declare nothing.
+    """
     yield "  waits: for room in its tenant's quota (gate gpumemory.dev/quota); not charged yet"
     for tenant in tenants:
         if tenant.spec is None or tenant.spec.quota.on_exceeded == "Warn":
             continue
-        status = statuses.get(tenant.name) or {}
-        yield f"    tenant {tenant.name}: {_place(pod, tenant.spec.quota.limit_bytes, status)}"
-        yield f"    tenant {tenant.name}: {_room(tenant.spec.quota.limit_bytes, status)}"
+        status, limit = statuses.get(tenant.name) or {}, tenant.spec.quota.limit_bytes
+        room = _room_of(limit, status)
+        yield f"    tenant {tenant.name}: {_place(pod, tenant.name, room, status, undeclared)}"
+        yield f"    tenant {tenant.name}: {_left(limit, room, status)}"
 
 
 def waiting_step(
@@ -76,15 +79,11 @@ def _in_queue(pod: Row, status: Row) -> tuple[int, Row | None]:
     return 0, None
 
 
-def _place(pod: Row, limit_bytes: int, status: Row) -> str:
+def _place(pod: Row, tenant: str, room: Room | None, status: Row, undeclared: Sequence[str]) -> str:
     place, row = _in_queue(pod, status)
     if row is not None:
         reason = row.get("reason") or ""
-        words = _IN_WORDS.get(reason, "not known")
-        if reason == Reason.NO_ROOM and (missing := _missing(row, limit_bytes, status)):
-            words = missing
-        if reason == Reason.HELD and (holder := row.get("heldFor")):
-            words = f"the room is held for {holder}, which has waited longer"
+        words = _cause(row, tenant, room, undeclared) if reason in _REASONS else "not known"
         return f"place {place} in the queue, {reason}: {words}"
     if any(one.pod_uid == pod["metadata"]["uid"] for one in stored_reservations(status)):
         return "room is reserved for it; its gate will be opened now"
@@ -93,31 +92,35 @@ def _place(pod: Row, limit_bytes: int, status: Row) -> str:
     return "not in the queue yet: the leader has not looked at it (does a controller run?)"
 
 
-def _missing(row: Row, limit_bytes: int, status: Row) -> str:
-    """How much room this tenant lacks, or that it is not the one that lacks it; empty where that
-    can not be told."""
-    asked, charged = row.get("bytes"), status.get("chargedBytes")
-    if asked is None or charged is None:
-        return ""
-    left = _left(limit_bytes, charged, status).left_bytes
-    if asked <= left:
+def _cause(row: Row, tenant: str, room: Room | None, undeclared: Sequence[str]) -> str:
+    """In the words of its Event, or that this tenant is not the one that it waits for."""
+    reason, group = Reason(row["reason"]), row.get("group") or {}
+    asked = int(group.get("bytes") or row.get("bytes") or 0)
+    if room is not None and reason is Reason.NEVER_FITS and asked <= room.limit_bytes:
+        return f"it asks for {show_bytes(asked)}; the whole quota of another of its tenants is less"
+    if room is not None and reason is Reason.NO_ROOM and asked <= room.left_bytes:
         return (
-            f"it asks for {show_bytes(asked)}, which is there; its group as a whole, or another of"
-            " its tenants, has no room"
+            f"it asks for {show_bytes(asked)}, which is there; another of its tenants has no room"
         )
-    short = show_bytes(asked - max(left, 0))
-    return f"there is not enough room for it: it asks for {show_bytes(asked)}, {short} too little"
+    return cause(
+        Obstacle(reason, tenant, asked, room, str(row.get("heldFor") or "")),
+        pods=int(group.get("pods") or 1),
+        missing=int(group.get("missing") or 0),
+        undeclared=undeclared,
+    )
 
 
-def _left(limit_bytes: int, charged: int, status: Row) -> Room:
+def _room_of(limit_bytes: int, status: Row) -> Room | None:
+    """None where what is charged is not counted yet."""
+    charged = status.get("chargedBytes")
+    if charged is None:
+        return None
     reserved = add_bytes(one.amount_bytes for one in stored_reservations(status))
     return Room(limit_bytes, charged, reserved)
 
 
-def _room(limit_bytes: int, status: Row) -> str:
-    charged = status.get("chargedBytes")
-    if charged is None:
+def _left(limit_bytes: int, room: Room | None, status: Row) -> str:
+    if room is None:
         return f"what is charged of {show_bytes(limit_bytes)} is not counted yet"
-    sentences = [_left(limit_bytes, charged, status).in_words()]
-    sentences += largest_holders(stored_top_pods(status))
-    return ". ".join(sentences)
+    held = held_back(room.left_bytes, int(status.get("heldBytes") or 0))
+    return ". ".join([f"{room.in_words()}{held}", *largest_holders(stored_top_pods(status))])

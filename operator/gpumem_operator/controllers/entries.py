@@ -18,7 +18,14 @@ from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.measured import has_started, measured_pod
 from gpumem_operator.enforcement.ending import USUAL_SECONDS
 from gpumem_operator.ledger import node_enforcers
-from gpumem_operator.ledger.charge import UNKNOWN_RATES, Rates, charge_pod, has_finished, is_charged
+from gpumem_operator.ledger.charge import (
+    UNKNOWN_RATES,
+    Rates,
+    charge_pod,
+    has_finished,
+    is_charged,
+    undeclared_in,
+)
 from gpumem_operator.ledger.groups import Group, group_size
 from gpumem_operator.ledger.node_memory import FIELD_MANAGER
 from gpumem_operator.reports.measured import MeasuredPod, container_ids, limits_of_pod
@@ -116,6 +123,11 @@ class PodEntry:
     def limits(self) -> list[Limit]:
         """What its containers may hold, as senders are told with every answer."""
         return limits_of_pod(self.measured)
+
+    @cached_property
+    def undeclared(self) -> tuple[str, ...]:
+        """Its containers whose GPUs count whole because they declare nothing."""
+        return undeclared_in(self.pod, self.values)
 
     def charge(self, rates: Rates = UNKNOWN_RATES) -> int | None:
         """What the pod is charged, in bytes; None where that is not known."""

@@ -140,6 +140,7 @@ def _waiting_pods(
             version=row.version,
             fenced_by=fenced_by(pod.annotations.get(names.FENCE_ANNOTATION)),
             older_revision=_older(pod, revisions),
+            undeclared=pod.undeclared,
         )
 
 

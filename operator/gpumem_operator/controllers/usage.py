@@ -259,7 +259,7 @@ class UsageBoard:
         entries = {key[1]: row.value for key, row in self._cache.tenants.rows()}
         places = self._cache.memberships
         return tuple(
-            tenant_view(entry.record, places, conditions=entry.status.get("conditions") or ())
+            tenant_view(entry.record, places, status=entry.status)
             for _, entry in sorted(entries.items())
         )
 

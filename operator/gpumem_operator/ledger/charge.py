@@ -43,6 +43,8 @@ class ContainerCharge:
     """Per GPU; None where it may take whole cards."""
     source: Source
     charge_bytes: int | None
+    exclusive: bool = False
+    """Whether it is charged whole GPUs whatever it declares."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,15 @@ class PodCharge:
     def unknown(self) -> tuple[str, ...]:
         """Containers whose charge is not known: they are not in the sum."""
         return tuple(row.name for row in self.containers if row.charge_bytes is None)
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """Containers whose GPUs count whole, and would not if they declared what they need."""
+        return tuple(
+            row.name
+            for row in self.containers
+            if row.source == "WholeGPU" and row.gpus and not row.exclusive
+        )
 
 
 def rates_of(quota: Quota, values: Values) -> Rates:
@@ -98,7 +109,14 @@ def charge_facts(
         source, limit = limits[container.name]
         frozen = None if source == "Profile" else limit
         amount = charge_container(container, rates, frozen_bytes=frozen)
-        row = ContainerCharge(container.name, container.gpu_count, limit, source, amount)
+        row = ContainerCharge(
+            container.name,
+            container.gpu_count,
+            limit,
+            source,
+            amount,
+            exclusive=_exclusive(container, rates),
+        )
         rows.append((container, row))
     total = effective_bytes((container, row.charge_bytes) for container, row in rows)
     return PodCharge(total, tuple(row for _, row in rows))
@@ -119,6 +137,15 @@ def charge_pod(
         if container.gpu_count or container.memory_bytes is not None
     }
     return charge_facts(facts, rates, limits=limits)
+
+
+def undeclared_in(pod: Mapping[str, Any], values: Values) -> tuple[str, ...]:
+    """Of a stored pod, containers whose GPUs count whole because they declare nothing.
+
+    Without those on GPUs that a tenant may charge whole whatever is declared.
+    """
+    rates = Rates(exclusive_resources=frozenset(values.exclusive_resources))
+    return charge_pod(pod, values, rates=rates).undeclared
 
 
 def stored_limit(container: ContainerFacts) -> tuple[Source, int | None]:

@@ -49,6 +49,8 @@ class WaitingPod:
     """Epoch of the leader that gave away what was kept for it; 0 where none has."""
     older_revision: Held | None = None
     """What older pods of the same rollout hold; None where there are none."""
+    undeclared: tuple[str, ...] = ()
+    """Its containers whose GPUs count whole because they declare nothing."""
 
     @property
     def title(self) -> str:

@@ -8,7 +8,12 @@ from gpumem_operator.api.quantity import LARGEST_BYTES, add_bytes, show_bytes
 from gpumem_operator.ledger.book import Account, Obstacle, Reason
 from gpumem_operator.ledger.charged_pod import ChargedPod
 from gpumem_operator.ledger.groups import WaitingPod
-from gpumem_operator.ledger.obstacle_words import asked_and_left, largest_holders
+from gpumem_operator.ledger.obstacle_words import (
+    cause,
+    counted_whole,
+    largest_holders,
+    next_step,
+)
 from gpumem_operator.ledger.queue import Turn, Waiting
 from gpumem_operator.ledger.reservation import reservation_rows
 
@@ -56,13 +61,22 @@ def queue_status(account: Account, turn: Turn, *, epoch: int, generation: int) -
 
 def _row(place: Place, tenant: str) -> dict[str, Any]:
     obstacle = place.waiting.obstacle
-    row = {
+    row: dict[str, Any] = {
         "namespace": place.pod.namespace,
         "name": place.pod.name,
         "bytes": (place.pod.needs or {})[tenant],
         "reason": obstacle.reason.value,
     }
-    return row | {"heldFor": obstacle.holder} if obstacle.holder else row
+    if obstacle.holder:
+        row["heldFor"] = obstacle.holder
+    entry = place.waiting.entry
+    if place.pod.group is not None and entry.needs is not None:
+        row["group"] = {
+            "pods": len(entry.pods),
+            "missing": entry.missing,
+            "bytes": min(entry.needs[tenant], LARGEST_BYTES),
+        }
+    return row
 
 
 def explain_place(place: Place, tenant: str, holders: Sequence[ChargedPod]) -> str:
@@ -70,10 +84,11 @@ def explain_place(place: Place, tenant: str, holders: Sequence[ChargedPod]) -> s
     obstacle = place.waiting.obstacle
     sentences = [
         f"waits in place {place.number} of {place.length} for GPU memory of tenant {tenant}:"
-        f" {_cause(place, obstacle)}",
+        f" {_cause(place)}",
         *_holders(obstacle, holders),
+        *counted_whole(place.pod.undeclared),
         *_rollout(place.pod),
-        f"Next step: {NEXT_STEP[obstacle.reason]}",
+        f"Next step: {next_step(NEXT_STEP, obstacle.reason, place.pod.undeclared)}",
     ]
     return ". ".join(sentences)
 
@@ -86,16 +101,14 @@ def explain_unreadable(pod: WaitingPod) -> str:
     )
 
 
-def _cause(place: Place, obstacle: Obstacle) -> str:
+def _cause(place: Place) -> str:
     entry = place.waiting.entry
-    count = len(entry.pods)
-    if obstacle.reason is Reason.INCOMPLETE:
-        return (
-            f"{count} of the {count + entry.missing} pods of its group are there, and a group goes"
-            " on whole"
-        )
-    who = "it asks" if count == 1 else f"its group of {count} pods asks"
-    return asked_and_left(who, obstacle)
+    return cause(
+        place.waiting.obstacle,
+        pods=len(entry.pods),
+        missing=entry.missing,
+        undeclared=place.pod.undeclared,
+    )
 
 
 def _holders(obstacle: Obstacle, holders: Sequence[ChargedPod]) -> Iterator[str]:

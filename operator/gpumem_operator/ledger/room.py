@@ -25,12 +25,14 @@ class Room:
         return replace(self, reserved_bytes=self.reserved_bytes + amount_bytes)
 
     def in_words(self, asked_bytes: int | None = None) -> str:
-        """What is left, and where the rest is, for people; told apart from what was asked for."""
+        """What is left, and where the rest is, for people; told apart from what was asked for.
+
+        Past the quota nothing is left: by how much is told with what has to become free.
+        """
         left = max(self.left_bytes, 0)
         known = left if asked_bytes is None else asked_bytes
-        over = f", {show_bytes(-self.left_bytes)} more than it" if self.left_bytes < 0 else ""
         return (
             f"{show_apart(left, known)} of {show_bytes(self.limit_bytes)} are left"
             f" ({show_bytes(self.charged_bytes)} charged, {show_bytes(self.reserved_bytes)}"
-            f" reserved for pods on their way{over})"
+            " reserved for pods on their way)"
         )

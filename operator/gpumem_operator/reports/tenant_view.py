@@ -1,6 +1,6 @@
 """A tenant as people are told of it, beside the pods that are charged to it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,15 +22,17 @@ class TenantView:
     """Its namespaces that are in other tenants too, with the names of these."""
     conditions: tuple[Mapping[str, Any], ...] = ()
     """As they are stored."""
+    held_bytes: int | None = None
+    """What pods ask for that have waited for long, as it is stored; None where it is not known."""
 
 
 def tenant_view(
     record: TenantRecord,
     places: Memberships | None,
     *,
-    conditions: Iterable[Mapping[str, Any]] = (),
+    status: Mapping[str, Any],
 ) -> TenantView:
-    """From its record and stored conditions; `places` are None where they may not be read."""
+    """From its record and stored status; `places` are None where they may not be read."""
     quota = record.spec.quota if record.spec else None
     return TenantView(
         name=record.name,
@@ -39,5 +41,6 @@ def tenant_view(
         whole_gpu_bytes=quota.whole_gpu_bytes if quota else None,
         on_exceeded=quota.on_exceeded if quota else None,
         shared=places.shared(record.name) if places else {},
-        conditions=tuple(conditions),
+        conditions=tuple(status.get("conditions") or ()),
+        held_bytes=status.get("heldBytes"),
     )

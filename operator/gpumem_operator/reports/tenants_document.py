@@ -49,6 +49,7 @@ def described(tenant: TenantView) -> dict[str, Any]:
         "limitBytes": tenant.limit_bytes,
         "wholeGPUBytes": tenant.whole_gpu_bytes,
         "onExceeded": tenant.on_exceeded,
+        "heldBytes": tenant.held_bytes,
         "conditions": [_condition(one) for one in tenant.conditions],
     }
 

@@ -1,7 +1,8 @@
 """Joins one request with its surroundings and asks the core."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from gpumem_operator.admission.isolation import isolate_ephemeral_containers, isolate_pod
 from gpumem_operator.admission.review import review_ephemeral_containers, review_pod
@@ -14,7 +15,7 @@ from gpumem_operator.api.tenant import Quota
 from gpumem_operator.api.values import Values
 from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.rest import Api
-from gpumem_operator.ledger.charge import Rates, charge_pod, rates_of
+from gpumem_operator.ledger.charge import Rates, charge_pod, rates_of, undeclared_in
 from gpumem_operator.ledger.node_enforcers import NodeSummary
 from gpumem_operator.ledger.reserve import Asking
 from gpumem_operator.webhook import claims, device_classes
@@ -103,14 +104,17 @@ class Reviewer:
             return refuse_late(exchange.title, f"no answer within {READ_SECONDS} s")
         if refusal is None:
             return Verdict()
-        return refuse(exchange.title, refusal.obstacle, refusal.holders)
+        undeclared = undeclared_in(self._judged(exchange), self._values)
+        return refuse(exchange.title, refusal.obstacle, refusal.holders, undeclared=undeclared)
 
-    def _asking(self, exchange: Exchange) -> Asking:
+    def _judged(self, exchange: Exchange) -> Mapping[str, Any]:
+        """The pod as the leader will read it: what admission did not seal does not count."""
         metadata = exchange.pod["metadata"]
         pod = {**exchange.pod, "metadata": {**metadata, "namespace": exchange.namespace}}
-        # As the leader will read it: what admission did not seal does not count.
-        judged = self._seal.verified(pod) if self._seal else without_declarations(pod)
-        values = self._values
+        return self._seal.verified(pod) if self._seal else without_declarations(pod)
+
+    def _asking(self, exchange: Exchange) -> Asking:
+        metadata, judged, values = exchange.pod["metadata"], self._judged(exchange), self._values
 
         charges: dict[Rates, int] = {}
 

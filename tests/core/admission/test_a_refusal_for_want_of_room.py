@@ -24,11 +24,22 @@ def text(reason: Reason, *, holder: str = "") -> str:
 def test_the_arithmetic_is_shown() -> None:
     assert text(Reason.NO_ROOM) == (
         "GPU pod team/new is refused: tenant research: the pod asks for 16Gi, and 10Gi of 100Gi are"
-        " left (85Gi charged, 5Gi reserved for pods on their way). Most is charged to team/pod-40"
-        " 40Gi, team/pod-30 30Gi, team/pod-10 10Gi (next step: try again when pods of the tenant"
+        " left (85Gi charged, 5Gi reserved for pods on their way): 6Gi more have to become free."
+        " Most is"
+        " charged to team/pod-40 40Gi, team/pod-30 30Gi, team/pod-10 10Gi (next step: try again"
+        " when pods of the tenant"
         " have ended, end one, or have the quota raised; whoever may read tenants sees"
         " with kubectl gpumem tenants who holds it)"
     )
+
+
+def test_a_pod_that_declares_nothing_did_not_ask_for_a_whole_gpu() -> None:
+    obstacle = Obstacle(Reason.NO_ROOM, "research", 80 * GIB, ROOM)
+    found = refuse("team/new", obstacle, HOLDERS, undeclared=("c",)).refusal
+    assert found is not None
+    assert "the pod counts as 80Gi, and 10Gi of 100Gi are left" in found
+    assert "Container c declares no GPU memory, so each of its GPUs counts as a whole one" in found
+    assert "next step: declare what it needs (nvidia.com/memory), try again when" in found
 
 
 def test_room_that_is_held_says_so() -> None:

@@ -66,10 +66,10 @@ def test_a_size_of_a_group_that_means_nothing_is_refused(text: str) -> None:
 def test_the_size_of_a_group_is_no_typing_error(text: str) -> None:
     raw = pod(annotations={GROUP_SIZE: text})
     raw["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train", "controller": True}]
-    assert review(raw, tenant()).warnings == ()
+    assert review(raw, tenant(limit="1Pi")).warnings == ()
 
 
 def test_a_group_of_a_pod_without_a_controller_is_warned_of() -> None:
-    [warning] = review(pod(annotations={GROUP_SIZE: "2"}), tenant()).warnings
+    [warning] = review(pod(annotations={GROUP_SIZE: "2"}), tenant(limit="80Gi")).warnings
     assert "group-size means nothing here: a group is the pods of one controller" in warning
     assert review(pod(annotations={GROUP_SIZE: "1"}), tenant()).warnings == ()

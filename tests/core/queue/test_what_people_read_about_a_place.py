@@ -24,8 +24,10 @@ def sentence(*pods: WaitingPod, tenant: Account | None = None) -> str:
 def test_all_that_a_person_needs_is_in_one_sentence() -> None:
     assert sentence(waiting("a", 40 * GIB, age=9), waiting("b", 16 * GIB)) == (
         "waits in place 2 of 2 for GPU memory of tenant research: it asks for 16Gi, and 10Gi of"
-        " 100Gi are left (90Gi charged, 0 reserved for pods on their way). Most is charged to"
-        " team/large 80Gi, team/small 10Gi. Next step: wait, end a pod that holds room, or have the"
+        " 100Gi are left (90Gi charged, 0 reserved for pods on their way): 6Gi more have to"
+        " become free."
+        " Most is charged to team/large 80Gi, team/small 10Gi. Next step: wait, end a pod that"
+        " holds room, or have the"
         " quota raised"
     )
 
@@ -93,6 +95,30 @@ def test_amounts_that_would_read_the_same_are_told_apart() -> None:
     assert "asks for 5368709122, which is more than the whole quota of 5368709121" in text
 
 
-def test_past_a_lowered_quota_nothing_is_left_and_how_much_is_too_much_is_told() -> None:
-    text = sentence(waiting("next", GIB), tenant=account(limit=6 * GIB, charged=22 * GIB))
-    assert "0 of 6Gi are left (22Gi charged, 0 reserved for pods on their way, 16Gi more" in text
+def test_past_a_lowered_quota_all_that_has_to_become_free_is_told() -> None:
+    text = sentence(waiting("next", 4 * GIB), tenant=account(limit=10 * GIB, charged=28 * GIB))
+    assert (
+        "it asks for 4Gi, and 0 of 10Gi are left (28Gi charged, 0 reserved for pods on their way):"
+        " 22Gi have to become free, 4Gi for it and 18Gi by which the tenant is past its quota."
+    ) in text
+
+
+def test_a_pod_that_declares_nothing_is_told_that_it_counts_whole_and_to_declare() -> None:
+    silent = replace(waiting("silent", 80 * GIB), undeclared=("a", "b"))
+    text = sentence(silent)
+    assert "it counts as 80Gi, and 10Gi of 100Gi are left" in text
+    assert "Containers a, b declare no GPU memory, so each of their GPUs counts as a whole" in text
+    assert "Next step: declare what it needs (nvidia.com/memory), wait, end a pod" in text
+
+
+def test_the_status_tells_of_the_group_that_a_pod_goes_on_with() -> None:
+    gang = [waiting(name, 40 * GIB, group=Group("job", 3)) for name in ("a", "b")]
+    tenant = account(limit=100 * GIB, charged=90 * GIB)
+    rows = queue_status(
+        tenant, decide([tenant], [*gang, waiting("c", GIB * 50)], now=LATER), epoch=1, generation=1
+    )
+    assert [row.get("group") for row in rows["queue"]] == [
+        {"pods": 2, "missing": 1, "bytes": 80 * GIB},
+        {"pods": 2, "missing": 1, "bytes": 80 * GIB},
+        None,
+    ]
