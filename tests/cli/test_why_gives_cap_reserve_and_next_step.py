@@ -218,6 +218,15 @@ def test_a_pod_without_a_node_says_what_the_scheduler_lacks() -> None:
     assert steps(stored(nodeName="gpu-1"), events=(event,)) == []
 
 
+def test_a_pod_for_which_no_node_holds_limits_is_not_told_to_ask_for_less_memory() -> None:
+    event = {"reason": "FailedScheduling", "message": "didn't match Pod's node affinity/selector"}
+    [step] = steps(stored(), events=(event,), unlabelled=names.MPS_NODE_LABEL)
+    assert step == (
+        "share the GPUs of some nodes by MPS in the device plugin, or ask nodes for less"
+        " (spec.enforcement.minimumEnforcer, or the chart's driverLimits) and create the pod again"
+    )
+
+
 def test_a_pod_that_has_ended_needs_nothing() -> None:
     ended = stored(handled=False) | {"status": {"phase": "Succeeded"}}
     assert steps(ended) == []

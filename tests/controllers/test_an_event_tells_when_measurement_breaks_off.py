@@ -37,7 +37,7 @@ async def test_silence_is_told_once() -> None:
     for seconds in (195, 205, 215):
         await scene.at(seconds)
     (event,) = scene.api.events
-    assert (event["type"], event["reason"]) == ("Warning", "MeasurementUnavailable")
+    assert (event["type"], event["reason"]) == ("Warning", "Unreadable")
     assert "1 of 1 running pods hold is not known: 1 Silent" in event["message"]
     assert event["involvedObject"]["kind"] == "GPUMemoryPolicy"
     assert "usedBytes" not in {

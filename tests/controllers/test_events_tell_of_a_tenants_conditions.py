@@ -58,7 +58,7 @@ async def test_it_is_told_once_and_clears_itself() -> None:
     assert status == "True"
     assert "team/train holds 12Gi, 4Gi above its charge of 8Gi" in message
     (event,) = scene.api.events
-    assert (event["type"], event["reason"], event["message"]) == ("Warning", KIND, message)
+    assert (event["type"], event["reason"], event["message"]) == ("Warning", "HoldsMore", message)
     assert event["involvedObject"]["kind"] == "GPUMemoryTenant"
     assert event["metadata"]["namespace"] == "default"
     await scene.at(120, 13 * GIB)
@@ -78,7 +78,7 @@ async def test_a_tenant_that_comes_to_be_over_its_quota_is_told_of_once() -> Non
     await scene.at(110, GIB)
     await scene.at(120, GIB)
     (event,) = scene.api.events
-    assert event["reason"] == "WithinQuota"
+    assert event["reason"] == "QuotaExceeded"
     assert "8Gi is charged and the quota is 4Gi: 4Gi too much" in event["message"]
 
 

@@ -41,7 +41,8 @@ def test_what_no_node_can_is_said_with_numbers_and_the_policy_stays_ready() -> N
         "0 of 3 GPU nodes can hold limits by Driver, as spec.enforcement.minimumEnforcer Driver"
         " asks: pods with a limit wait until a node is labelled gpumemory.dev/enforcer.driver=true."
         " Next step: chart value agent.enabled has each node's agent find out whether the driver"
-        " can, or ask for less."
+        " can, or ask nodes for less (spec.enforcement.minimumEnforcer, or the chart's"
+        " driverLimits)."
     )
     ready = status(MPS_OF_THREE, **asks("Driver"))["conditions"][0]
     assert (ready["type"], ready["status"]) == ("Ready", "True")

@@ -87,7 +87,7 @@ def test_tenants_shows_quota_charge_and_use(cast: Cast, reader: Person) -> None:
     messages = [
         (one["reason"], one["involvedObject"]["name"]) for one in json.loads(events)["items"]
     ]
-    assert messages.count(("UsingMoreThanCharged", name)) == 1
+    assert messages.count(("HoldsMore", name)) == 1
 
 
 def test_without_the_role_tenants_shows_what_is_stored(cast: Cast, viewer: Person) -> None:

@@ -18,6 +18,14 @@ _HOW: Final = {
 }
 
 
+def ways_out(needed: str) -> str:
+    """What helps where no node can hold limits by this enforcer."""
+    return (
+        f"{_HOW[needed]}, or ask nodes for less (spec.enforcement.minimumEnforcer, or the chart's"
+        " driverLimits)"
+    )
+
+
 def minimum_enforcer_unavailable(
     spec: PolicySpec | None, nodes: AbleNodes, values: Values
 ) -> Finding:
@@ -44,7 +52,7 @@ def minimum_enforcer_unavailable(
         "True",
         conditions.NO_NODE_CAN,
         f"{counted}, as {why} asks: pods with a limit wait until a node is labelled"
-        f" {ENFORCER_LABELS[needed]}=true. Next step: {_HOW[needed]}, or ask for less.",
+        f" {ENFORCER_LABELS[needed]}=true. Next step: {ways_out(needed)}.",
     )
 
 

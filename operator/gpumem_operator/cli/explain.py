@@ -56,6 +56,8 @@ class Known:
     actions: tuple[Row, ...] = ()
     """`recentActions` of the policies, about whichever pod, newest first."""
     events: tuple[Row, ...] = ()
+    unlabelled: str = ""
+    """The label by which its node has to hold limits, where no node has it."""
     now: datetime | None = None
     """None: nothing is said of how long ago something was."""
     values: Values = field(default_factory=Values)
@@ -126,6 +128,7 @@ def steps_for(pod: Row, known: Known) -> list[str]:
         events=known.events,
         decider=_decider(pod, known),
         at_gate=waiting_step(pod, _tenants(known), known.tenant_statuses, known.events),
+        unlabelled=known.unlabelled,
     )
 
 

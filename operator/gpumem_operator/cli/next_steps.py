@@ -5,10 +5,12 @@ from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.admission.decider import Decider
+from gpumem_operator.admission.minimum_enforcer import ways_out
 from gpumem_operator.api.gates import is_gated
 from gpumem_operator.api.pods import is_handled
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.ledger.charge import has_finished
+from gpumem_operator.ledger.node_enforcers import ENFORCER_LABELS
 from gpumem_operator.reports.reasons import (
     NO_LIMIT,
     NO_PROCESS,
@@ -44,11 +46,13 @@ def next_steps(
     events: tuple[Row, ...],
     decider: Decider | None,
     at_gate: str,
+    unlabelled: str = "",
 ) -> list[str]:
     """At most MOST sentences without their full stop; none where nothing is to be done.
 
     `usage` is the leader's row of it, `decider` who decides about it today; one that decides and
-    did not handle it never saw it. `at_gate` is what helps while it waits at our gate.
+    did not handle it never saw it. `at_gate` is what helps while it waits at our gate;
+    `unlabelled` is a label that its node has to have and none has.
     """
     if has_finished(pod):
         return []
@@ -56,17 +60,22 @@ def next_steps(
         return [_GOING]
     found = [
         *([AGAIN] if decider is not None and not is_handled(pod) else []),
-        *_while_it_waits(pod, events, at_gate),
+        *_while_it_waits(pod, events, at_gate, unlabelled=unlabelled),
         *_of_use(usage or {}, _of_this_pod(pod, decider)),
         *(["create the pod again to give it the policy's new plan"] if outdated else []),
     ]
     return list(dict.fromkeys(found))[:MOST]
 
 
-def _while_it_waits(pod: Row, events: tuple[Row, ...], at_gate: str) -> Iterator[str]:
+def _while_it_waits(
+    pod: Row, events: tuple[Row, ...], at_gate: str, *, unlabelled: str
+) -> Iterator[str]:
     spec = pod.get("spec") or {}
     if is_gated(pod):
         yield at_gate
+    elif not spec.get("nodeName") and unlabelled:
+        needed = next(who for who, label in ENFORCER_LABELS.items() if label == unlabelled)
+        yield f"{ways_out(needed)} and create the pod again"
     elif not spec.get("nodeName") and any(e.get("reason") == "FailedScheduling" for e in events):
         yield "ask for less, or add a node that has what the scheduler's event says is missing"
 

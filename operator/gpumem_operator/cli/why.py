@@ -41,6 +41,7 @@ from gpumem_operator.kube.resources import (
     TENANTS,
     Resource,
 )
+from gpumem_operator.ledger.node_enforcers import ENFORCER_LABELS
 from gpumem_operator.reports.document import DOCUMENT_VERSION
 
 _MOST_PODS: Final = 50
@@ -116,7 +117,8 @@ async def tell(
             others=tuple(usage.others.get(metadata["uid"], ())),
             events=tuple(_ours(own)),
         )
-        nodes = await _nodes(api, pod)
+        nodes, unlabelled = await _nodes(api, pod)
+        about = replace(about, unlabelled=unlabelled)
         rows.append(pod_document(pod, about, about_nodes=nodes, unasked=usage.unknown))
     lines = _head(title, target, rows, len(pods))
     lines += [one.line(now) for one in refused]
@@ -222,19 +224,21 @@ async def _try(
         return None
 
 
-async def _nodes(api: Api, pod: Mapping[str, Any]) -> list[str]:
-    """What admission required of the node, and whether any node has it."""
+async def _nodes(api: Api, pod: Mapping[str, Any]) -> tuple[list[str], str]:
+    """What admission required of the node, and the label of it that no node has, if so."""
     label = (pod["metadata"].get("annotations") or {}).get(names.NODE_AFFINITY_ANNOTATION)
-    if not label:
-        return []
+    if label not in ENFORCER_LABELS.values():
+        return [], ""
     text = f"  nodes: admission lets it go only to those labelled {label}=true, which can hold its"
     query = {"labelSelector": f"{label}=true", "limit": "1"}
     try:
         found = (await api.get(NODES.path(), query=query)).get("items")
     except ApiError:
-        return [f"{text} limit; whether there are any can not be said: nodes may not be read"]
+        unread = "whether there are any can not be said: nodes may not be read"
+        return [f"{text} limit; {unread}"], ""
     waits = "" if found else "; no node has this label, so no node can take the pod"
-    return [f"{text} limit (minimumEnforcer of its policy, or the chart's driverLimits){waits}"]
+    line = f"{text} limit (minimumEnforcer of its policy, or the chart's driverLimits){waits}"
+    return [line], "" if found else str(label)
 
 
 async def _events(

@@ -1,5 +1,6 @@
 """Taking a pod away: by the Eviction API, or by deleting it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -10,6 +11,19 @@ from gpumem_operator.kube.resources import PODS
 from gpumem_operator.reports.measured import MeasuredPod
 
 _TOO_MANY: Final = 429
+_FORBIDDEN: Final = 403
+_NOT_GRANTED: Final = " cannot "
+"""In the API server's sentence where no role gives the right; whoever else forbids it says why."""
+_NO_RIGHT: Final[Mapping[str, str]] = {
+    "Delete": (
+        "The controllers have no right to delete pods, which chart value enforcement.deletePods"
+        " gives them. Next step: set it to true, or take Delete out of spec.enforcement.actions"
+    ),
+    "Evict": (
+        "The controllers have no right to evict pods, which the chart gives them. Next step: helm"
+        " upgrade, or give their ClusterRole create of pods/eviction back"
+    ),
+}
 _BUDGET: Final = "DisruptionBudget"
 """The API server's word for the cause. It answers 429 to whoever asks too often, too."""
 
@@ -35,6 +49,8 @@ async def remove(writer: Writer, pod: MeasuredPod, removal: Removal) -> Outcome:
     except Conflict as error:
         return Outcome("Failed", str(error))
     except ApiError as error:
+        if error.status == _FORBIDDEN and _NOT_GRANTED in str(error):
+            return Outcome("Failed", _NO_RIGHT[removal.action])
         budget = error.causes.get(_BUDGET)
         if error.status != _TOO_MANY or budget is None:
             return Outcome("Failed", str(error))
@@ -45,9 +61,9 @@ async def remove(writer: Writer, pod: MeasuredPod, removal: Removal) -> Outcome:
 def _blocked(pod: MeasuredPod, budget: str) -> str:
     """`budget` is the API server's sentence, which has the budget's name and numbers."""
     return (
-        f"A PodDisruptionBudget keeps it: {budget.rstrip('.')}. It is tried again every"
-        f" {RETRY_TIME.seconds} s. Next step: run more replicas, or let the budget allow a"
-        f" disruption (kubectl get pdb -n {pod.namespace})"
+        f"A PodDisruptionBudget keeps it: {budget.rstrip('.')}. While it is over its limit, it is"
+        f" tried again every {RETRY_TIME.seconds} s. Next step: run more replicas, or let the"
+        f" budget allow a disruption (kubectl get pdb -n {pod.namespace})"
     )
 
 

@@ -178,8 +178,7 @@ class StatusWorker:
             await self._writer.store_status(path, row.version, wanted)
             for kind, bad in _BAD.items():
                 if turned(entry.status, wanted, kind, bad):
-                    message = str(condition(wanted, kind).get("message"))
-                    await self._alarms.tell(about_tenant(record), kind=kind, message=message)
+                    await self._tell(about_tenant(record), condition(wanted, kind))
 
     def _counts(self, entry: TenantEntry) -> bool:
         """Whether a charge may be stored: webhooks give room away by what is written here.
@@ -204,8 +203,12 @@ class StatusWorker:
             return
         if not self._alarms.hears_of_all:
             return
-        message = str(now.get("message"))
-        await self._alarms.tell(about_policy(policy), kind=MEASUREMENT_UNAVAILABLE, message=message)
+        await self._tell(about_policy(policy), now)
+
+    async def _tell(self, about: Mapping[str, Any], bad: Mapping[str, Any]) -> None:
+        """Of a condition that turned bad: its type may be the name of what was good."""
+        reason, message = str(bad.get("reason")), str(bad.get("message"))
+        await self._alarms.tell(about, kind=reason, message=message)
 
 
 def summaries(snapshot: Snapshot) -> Mapping[str, Hashable]:
