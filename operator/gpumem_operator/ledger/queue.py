@@ -83,11 +83,12 @@ def decide(
                     reservation = Reservation(pod.uid, pod.namespace, pod.name, amount, seen=True)
                     books[tenant].reserve(reservation)
             continue
-        holds = _holds(entry, obstacle, books, now)
-        if holds:
-            for tenant, amount in (entry.needs or {}).items():
-                books[tenant].hold(entry.pods[0].title, amount)
-        waiting.append(Waiting(entry, obstacle, holds))
+        held_in = [
+            tenant for tenant in entry.needs or () if _holds(entry, obstacle, books[tenant], now)
+        ]
+        for tenant in held_in:
+            books[tenant].hold(entry.pods[0].title, (entry.needs or {})[tenant])
+        waiting.append(Waiting(entry, obstacle, holds=bool(held_in)))
     reservations = {name: tuple(book.reservations) for name, book in books.items()}
     held = {name: book.held_bytes for name, book in books.items()}
     lacking = _lacking([pod for pod in movable if pod.uid not in provided], kept)
@@ -198,11 +199,11 @@ def _kept_back(entry: Entry, books: Mapping[str, Book], keeping: Container[str])
 _WEIGHT: Final = {reason: place for place, reason in enumerate(Reason)}
 
 
-def _holds(entry: Entry, obstacle: Obstacle, books: Mapping[str, Book], now: float) -> bool:
+def _holds(entry: Entry, obstacle: Obstacle, book: Book, now: float) -> bool:
+    """Whether it holds room of this tenant, which need not be the one that it waits for."""
     if obstacle.reason is Reason.FULL:
         # There will be a place within seconds: nobody is to be faster.
         return True
     if obstacle.reason not in (Reason.NO_ROOM, Reason.HELD):
         return False
-    patience = books[obstacle.tenant].account.hold_after_seconds
-    return now - entry.complete_since >= patience
+    return now - entry.complete_since >= book.account.hold_after_seconds

@@ -66,6 +66,17 @@ def test_room_that_a_holder_does_not_need_is_free() -> None:
     assert reasons(turn) == {"holder": "NoRoom"}
 
 
+def test_each_tenant_says_for_itself_when_its_room_is_held() -> None:
+    """A pod of two tenants waits for the one; the room of the other is nobody's for an hour yet."""
+    holder = waiting("holder", age=600, needs={"a": 8, "b": 8})
+    small = waiting("small", needs={"a": 5})
+    tenants = [account("a", hold_after=3600), account("b", charged=8, hold_after=0)]
+    turn = decide(tenants, [holder, small], now=LATER)
+    assert granted(turn, "a") == ["small"]
+    assert turn.held == {"a": 0, "b": 8}
+    assert reasons(turn) == {"holder": "NoRoom"}
+
+
 def test_pods_go_on_when_what_they_need_is_stored() -> None:
     pods = [waiting("next", 6)]
     first = decide([account()], pods, now=LATER)
