@@ -17,7 +17,7 @@ from gpumem_operator.controllers.options import Periods
 from gpumem_operator.controllers.queue import QueueWorker
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.errors import NotFound
-from gpumem_operator.kube.resources import PODS
+from gpumem_operator.kube.resources import PODS, TENANTS
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -33,6 +33,7 @@ class Server(Recorder):
     def __init__(self, cache: Cache, raw: Raw, listed: list[Raw]) -> None:
         super().__init__(cache.tenants, raw)
         self.pods: dict[str, Raw] = {}
+        self.namespaces = {"team": NAMESPACE}
         self.asked: list[str] = []
         """For one object each."""
         self._listed = listed
@@ -40,13 +41,14 @@ class Server(Recorder):
     async def get(self, path: str, **_: Any) -> Raw:
         if path == PODS.path():
             return {"metadata": {"resourceVersion": "9"}, "items": self._listed}
+        if path == TENANTS.path():
+            return {"items": [self._raw]}
         self.asked.append(path)
         name = path.rpartition("/")[2]
-        if path.endswith("/namespaces/team"):
-            return NAMESPACE
-        if name not in self.pods:
+        found = {**self.pods, **self.namespaces}.get(name)
+        if found is None:
             raise NotFound(f"GET {path}", "404", 404)
-        return self.pods[name]
+        return found
 
 
 def a_pod(name: str = "train") -> Raw:
@@ -127,3 +129,43 @@ async def test_one_that_a_leader_had_seen_lapses_as_soon_as_it_is_not_found() ->
     await worker.turn()
     await worker.turn()
     assert [one["podUID"] for one in api.statuses[-1]["reservations"]] == ["may-come"]
+
+
+def labelled(name: str, version: int, **labels: str) -> Raw:
+    metadata = {"name": name, "uid": f"uid-of-{name}", "resourceVersion": str(version)}
+    return {"metadata": metadata | {"labels": labels}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "charged"),
+    [
+        pytest.param({}, 0, id="it has left the tenant"),
+        pytest.param({"team": "a"}, 8 * GIB, id="the watch of namespaces is behind"),
+    ],
+)
+async def test_room_of_a_pod_in_a_namespace_of_nobody_is_free_or_charged(
+    labels: dict[str, str], charged: int
+) -> None:
+    """Its gate is open, and the tenant that keeps room for it does not seem to have it."""
+    pod = a_pod()
+    pod["metadata"] |= {"namespace": "moving"}
+    kept = row(pod["metadata"]["uid"], "train") | {"namespace": "moving", "podState": "Seen"}
+    status = {"epoch": 0, "chargedBytes": 0, "reservations": [kept]}
+    raw = {**tenant(selector={"matchLabels": {"team": "a"}}), "status": status}
+    cache = Cache(Values(), own_namespace="operator")
+    cache.seal = SEAL
+    cache.tenants.see(raw)
+    for one in (labelled("other", 1, team="a"), labelled("moving", 1)):
+        cache.namespaces.see(one)
+    cache.pods.see(sealed(pod, SEAL))
+    api = Server(cache, raw, [sealed(pod, SEAL)])
+    api.namespaces["moving"] = labelled("moving", 2, **labels)
+
+    worker = reserving(cache, api, [0.0])
+    await worker.turn()
+
+    written = api.statuses[-1]
+    assert (written["chargedBytes"], written["reservations"]) == (charged, [])
+    asked = len(api.asked)
+    await worker.turn()
+    assert len(api.asked) == asked, "it is asked for again and again"

@@ -72,7 +72,8 @@ def test_room_is_kept_as_long_as_the_tenant_does_not_charge_the_pod() -> None:
     uid = stray["metadata"]["uid"]
     reserved = {"podUID": uid, "namespace": "new", "name": "stray", "bytes": 8 * GIB}
     found = picture(stray, reservations=[reserved], **COUNTED)
-    assert (found.seen, found.opened) == (frozenset(), frozenset())
+    assert (found.seen, found.opened) == (frozenset({uid}), frozenset())
+    assert found.stray == {uid: "new"}
 
     uid = a_pod("known")["metadata"]["uid"]
     reserved = {"podUID": uid, "namespace": "team", "name": "known", "bytes": 8 * GIB}

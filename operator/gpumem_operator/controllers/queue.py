@@ -152,7 +152,7 @@ class QueueWorker:
             await self.begin()
         await self._adopt_tenants()
         recount = touched.tenants(self._cache)
-        picture = await self._surely_unwanted(
+        picture = await self._surely_nobodys(
             picture_of(self._cache, self._values, recount=recount), recount
         )
         self._gone |= await self._lost.look(picture)
@@ -266,18 +266,19 @@ class QueueWorker:
                 tenants.drop(("", name), row.uid)
             raise Conflict(f"tenant {name}", str(error), 409) from error
 
-    async def _surely_unwanted(self, picture: Picture, recount: Container[str]) -> Picture:
-        """A gate that no tenant wants is opened at once, so it has to be true.
+    async def _surely_nobodys(self, picture: Picture, recount: Container[str]) -> Picture:
+        """A gate that no tenant wants is opened at once, and the room of a pod whose namespace has
+        left the tenant is free at once: so both have to be true.
 
-        The watch of pods may be ahead of those of tenants and namespaces: both are read anew.
+        The watch of pods may be ahead of those of tenants and namespaces: these are read anew.
         """
         unwanted = [pod for pod in picture.waiting if pod.needs is not None and not pod.needs]
-        if not unwanted:
+        if not unwanted and not picture.stray:
             return picture
         for raw in (await self._writer.api.get(TENANTS.path())).get("items") or ():
             self._cache.tenants.see(raw)
-        for name in {pod.namespace for pod in unwanted}:
+        for name in {*(pod.namespace for pod in unwanted), *picture.stray.values()}:
             with suppress(NotFound):
                 self._cache.namespaces.see(await self._writer.api.get(NAMESPACES.path(name)))
         await self._adopt_tenants()
-        return picture_of(self._cache, self._values, recount=recount)
+        return picture_of(self._cache, self._values, recount=recount, known=picture.stray)

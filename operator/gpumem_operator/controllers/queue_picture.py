@@ -36,7 +36,10 @@ class Picture:
     seen: frozenset[str]
     """Of all pods with a reservation, uids of those that are in the cache."""
     opened: frozenset[str]
-    """Of these, those that every tenant with a reservation charges, and those that are over."""
+    """Of these, those whose reservations are over: tenants charge them, or they have ended."""
+    stray: Mapping[str, str]
+    """Of these, the namespaces by uid of those without our gate that a tenant with a reservation
+    does not charge, by what is known of it and of the namespace."""
     alive: Mapping[Group, int]
 
     @cached_property
@@ -44,8 +47,15 @@ class Picture:
         return tuple(one for account in self.accounts for one in account.stored)
 
 
-def picture_of(cache: Cache, values: Values, *, recount: Container[str] = frozenset()) -> Picture:
-    """Reads nothing but the cache.
+def picture_of(
+    cache: Cache,
+    values: Values,
+    *,
+    recount: Container[str] = frozenset(),
+    known: Container[str] = frozenset(),
+) -> Picture:
+    """Reads nothing but the cache. `known` are uids of pods that were seen before tenants and
+    namespaces were read as they are: who charges them is true.
 
     Of tenants that nobody waits for nothing is summed up, unless `recount` has their name: this is
     done at each change of a pod.
@@ -77,7 +87,7 @@ def picture_of(cache: Cache, values: Values, *, recount: Container[str] = frozen
         )
         accounts.append(account)
         stored[name] = row
-    seen, opened = _reserved_pods(cache, accounts)
+    seen, opened, stray = _reserved_pods(cache, accounts, known)
     return Picture(
         accounts=tuple(accounts),
         stored=stored,
@@ -85,6 +95,7 @@ def picture_of(cache: Cache, values: Values, *, recount: Container[str] = frozen
         waiting=waiting,
         seen=seen,
         opened=opened,
+        stray=stray,
         alive=_alive(cache, gated),
     )
 
@@ -102,25 +113,25 @@ def _alive(cache: Cache, gated: Sequence[PodEntry]) -> Mapping[Group, int]:
 
 
 def _reserved_pods(
-    cache: Cache, accounts: Iterable[Account]
-) -> tuple[frozenset[str], frozenset[str]]:
-    seen, opened, uncharged = set(), set(), set()
+    cache: Cache, accounts: Iterable[Account], known: Container[str]
+) -> tuple[frozenset[str], frozenset[str], Mapping[str, str]]:
+    seen, opened, stray = set(), set(), {}
     for account in accounts:
         places = frozenset(cache.memberships.by_tenant[account.name])
         for one in account.stored:
             row = cache.pods.get((one.namespace, one.name))
             if row is None or row.uid != one.pod_uid:
                 continue
+            seen.add(one.pod_uid)
             if row.value.gated:
-                seen.add(one.pod_uid)
-            elif row.value.finished or one.namespace in places:
+                continue
+            if row.value.finished or one.namespace in places or one.pod_uid in known:
                 opened.add(one.pod_uid)
             else:
                 # The watch of namespaces may be behind that of pods. While this tenant does not
                 # charge the pod, nothing but its reservation does.
-                uncharged.add(one.pod_uid)
-    opened -= uncharged
-    return frozenset(seen | opened), frozenset(opened)
+                stray[one.pod_uid] = one.namespace
+    return frozenset(seen), frozenset(opened - stray.keys()), stray
 
 
 def _waiting_pods(
