@@ -17,5 +17,5 @@ def test_another_release_is_refused_and_the_same_one_is_not(bare: Installation) 
     assert other.returncode != 0
     assert f"has the release {RELEASE} of gpu-memory-operator already" in other.stderr
     assert "other" not in bare.cluster.helm("list", "-A").stdout
-    same = ["upgrade", RELEASE, CHART, "--namespace", NAMESPACE, "--reuse-values"]
+    same = ("upgrade", RELEASE, CHART, "--namespace", NAMESPACE, "--reuse-values")
     assert "REVISION: 2" in bare.cluster.helm(*same, "--dry-run=server").stdout

@@ -70,8 +70,8 @@ _CODES: Final[Mapping[Reason, int]] = {
 _NEXT_STEP: Final[Mapping[Reason, str]] = {
     Reason.NO_ROOM: "try again when pods of the tenant have ended, end one, or have the"
     " quota raised; whoever may read tenants sees with kubectl gpumem tenants who holds it",
-    Reason.HELD: "try again later, or, where spec.nodeName is set, leave the node to the"
-    " scheduler and the pod waits in the queue",
+    Reason.HELD: "try again later; where the tenant queues, a pod without spec.nodeName waits by"
+    " itself",
     Reason.NEVER_FITS: "ask for less, or have the quota raised",
     Reason.FULL: "try again in some seconds",
     Reason.NOT_COUNTED: "try again in some seconds; if it stays so, the platform team"

@@ -47,6 +47,13 @@ def test_use_above_the_limit_begins_the_grace_period() -> None:
     assert "above for 60 s, this follows: Reclaim, then Evict" in decision.condition.message
 
 
+def test_a_little_above_the_limit_does_not_read_like_the_limit() -> None:
+    decision = decide(facts(used=8.01), at(0))
+    assert decision.condition is not None
+    told = "holds 8.0Gi of its limit of 8Gi on g0 (100 %, 10.2Mi too much)"
+    assert told in decision.condition.message
+
+
 def test_no_grace_period_is_shortened_by_how_times_are_stored() -> None:
     decision = decide(facts(), at(7.25))
     assert decision.condition is not None
