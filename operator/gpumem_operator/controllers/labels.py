@@ -7,7 +7,8 @@ looked at again when they change themselves, or what decides about them does.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gpumem_operator import names
@@ -18,7 +19,7 @@ from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.entries import PodEntry, PolicyEntry, TenantEntry
 from gpumem_operator.controllers.inbox import Inbox
 from gpumem_operator.controllers.options import Periods
-from gpumem_operator.controllers.table import Key
+from gpumem_operator.controllers.table import Key, key_of
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.errors import Conflict, NotFound
@@ -43,6 +44,8 @@ class LabelWorker:
         """Labelled pods that changed: somebody may have changed the label."""
         self._reasons: Inbox[str] = Inbox()
         """Why unlabelled pods should be listed soon."""
+        self._last: list[Key] = []
+        """Unlabelled pods that the next sweep comes to last, in this order."""
         cache.pods.listeners.append(self._pod_changed)
         cache.policies.listeners.append(self._policy_changed)
         cache.tenants.listeners.append(self._tenant_changed)
@@ -91,10 +94,20 @@ class LabelWorker:
 
     async def sweep(self) -> None:
         """List all pods without the label, and label those that should have one."""
-        known: dict[str, Surroundings] = {}
+        look = _Look()
+        last: dict[Key, Mapping[str, Any]] = {}
         async for page in pages(self._writer.api, PODS, labels=_UNLABELLED):
             for pod in page.items:
-                await self._correct(pod, known)
+                if key_of(pod) in self._last:
+                    last[key_of(pod)] = pod
+                else:
+                    await self._correct(pod, look)
+        for key in self._last:
+            if key in last:
+                await self._correct(last[key], look)
+        self._last = look.last_next_time(self._last)
+        if look.left:
+            self._reasons.add("failure")
 
     async def _follow_departed(self) -> None:
         """A pod that the watch lost is gone for good, or has lost its label only."""
@@ -120,32 +133,47 @@ class LabelWorker:
         elif names.MANAGED_LABEL in (metadata.get("labels") or {}):
             # Put back meanwhile: the watch has the pod again, and may have told of it already.
             self._cache.pods.see(pod)
-        elif not await self._correct(pod, {}):
-            # Still there, and rightly without the label: it is none of our pods any more.
-            self._cache.pods.drop(key, uid)
+        else:
+            look = _Look()
+            if not await self._correct(pod, look):
+                # Still there, and rightly without the label: it is none of our pods any more.
+                self._cache.pods.drop(key, uid)
+            elif look.left:
+                self._reasons.add("failure")
 
     async def _follow_suspects(self) -> None:
+        last: list[Key] = []
         while True:
-            known: dict[str, Surroundings] = {}
-            for key in await self._suspects.take(settle=self._periods.settle):
+            keys = await self._suspects.take(settle=self._periods.settle)
+            look = _Look()
+            for key in (*sorted(keys.difference(last)), *(key for key in last if key in keys)):
                 row = self._cache.pods.get(key)
                 if row is not None and not _is_right(row.value):
-                    await self._correct(row.value.pod, known)
+                    await self._correct(row.value.pod, look)
+            last = look.last_next_time(last)
+            if look.left:
+                await asyncio.sleep(self._periods.retry)
+                self._suspects.add(*look.left)
 
-    async def _correct(self, pod: Mapping[str, Any], known: dict[str, Surroundings]) -> bool:
-        """Set the pod's label where it is wrong; whether it was."""
-        namespace = pod["metadata"]["namespace"]
+    async def _correct(self, pod: Mapping[str, Any], look: "_Look") -> bool:
+        """Set the pod's label where it is wrong; whether it was. What could not be written is left
+        in `look`."""
+        key = namespace, _ = key_of(pod)
         if self._cache.is_ignored(namespace):
             return False
-        if namespace not in known:
-            known[namespace] = self._cache.surroundings(namespace)
-        change = relabel(self._cache.verified(pod), known[namespace], self._values)
+        if namespace not in look.surroundings:
+            look.surroundings[namespace] = self._cache.surroundings(namespace)
+        change = relabel(self._cache.verified(pod), look.surroundings[namespace], self._values)
         if change is None:
             return False
+        if namespace in look.failed:
+            look.left.add(key)
+            return True
         with attempt("labels", f"pod {namespace}/{change.name}") as outcome:
             await self._write(change)
         if outcome.failed:
-            self._reasons.add("failure")
+            look.failed[namespace] = key
+            look.left.add(key)
         return True
 
     async def _write(self, change: Relabel) -> None:
@@ -164,6 +192,25 @@ class LabelWorker:
             names.MANAGED_LABEL,
             change.value,
         )
+
+
+@dataclass
+class _Look:
+    """At several pods, one after the other."""
+
+    surroundings: dict[str, Surroundings] = field(default_factory=dict)
+    """By namespace."""
+    failed: dict[str, Key] = field(default_factory=dict)
+    """By namespace, the pod whose label could not be written. The rest of its pods is left: a
+    webhook of somebody may answer for none of them, each as slowly as a request may be."""
+    left: set[Key] = field(default_factory=set)
+    """Pods whose labels are still wrong."""
+
+    def last_next_time(self, before: Iterable[Key]) -> list[Key]:
+        """Whom to come to last, given whom this look came to last: whoever failed latest is behind
+        all others, so that none of them keeps another from its turn."""
+        latest = [*self.failed.values()]
+        return [key for key in before if key in self.left and key not in latest] + latest
 
 
 def _is_right(entry: PodEntry) -> bool:
