@@ -6,7 +6,6 @@ the library.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
@@ -17,7 +16,7 @@ import aiohttp
 from kubernetes.aio import client, config
 from multidict import CIMultiDict
 
-from gpumem_operator.kube.errors import ApiError, Unreached, refused
+from gpumem_operator.kube.errors import ApiError, Unreached, object_in, refused
 
 REQUEST_SECONDS: Final = 15.0
 """Longer than any healthy answer, a page of 500 large pods included."""
@@ -128,8 +127,7 @@ class Api:
             raise ApiError(what, f"not reached: {error!r}") from error
         if answer.status >= 300:
             raise refused(what, content, answer.status)
-        parsed: Object = json.loads(content)
-        return parsed
+        return object_in(what, content)
 
 
 def _why_unreached(error: aiohttp.ClientConnectorError) -> str:

@@ -53,9 +53,26 @@ def refused(what: str, content: bytes, status: int) -> ApiError:
     """The error for an answer with this body and HTTP status."""
     try:
         return of_status(what, json.loads(content), status)
-    except (ValueError, KeyError, TypeError):
-        message = f"{status} {content[:200].decode(errors='replace')}"
+    # A proxy before the API server answers in its own words.
+    except (ValueError, KeyError, TypeError, AttributeError):
+        message = f"{status} {_beginning(content)}"
         return _BY_STATUS.get(status, ApiError)(what, message, status)
+
+
+def object_in(what: str, content: bytes) -> dict[str, Any]:
+    """The JSON object in an answer that is none of an error. Raises ApiError where there is none:
+    it is not the API server's then."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ApiError(what, f"an answer that is no JSON object: {_beginning(content)}")
+    return found
+
+
+def _beginning(content: bytes) -> str:
+    return content[:200].decode(errors="replace")
 
 
 def of_status(what: str, found: Mapping[str, Any], status: int) -> ApiError:

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import aiohttp
 
 from gpumem_operator.kube.connection import Connection
-from gpumem_operator.kube.errors import ApiError, of_status, refused
+from gpumem_operator.kube.errors import ApiError, object_in, of_status, refused
 
 PAGE_SIZE: Final = 500
 _FIELD_MANAGER: Final = "gpumem-webhook"
@@ -83,8 +83,7 @@ class Api:
                 path, parameters, timeout, method=method, patch=patch
             ) as response:
                 await _raise_for_status(what, response)
-                found: RawObject = json.loads(await response.read())
-                return found
+                return object_in(what, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiError(what, _text(error)) from error
 
@@ -129,7 +128,7 @@ class Api:
             async with self._request(path, query, timeout) as response:
                 await _raise_for_status(what, response)
                 async for line in _lines(response.content):
-                    event: RawObject = json.loads(line)
+                    event = object_in(what, line)
                     if event["type"] == "ERROR":
                         status = event["object"]
                         raise of_status(what, {"message": "", **status}, status.get("code") or 0)
