@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from prometheus_client import CollectorRegistry
 
 from gpumem_operator.metrics.tenants import TenantsCollector, TenantView
@@ -21,7 +23,7 @@ UNREADABLE = TenantView(
     charged_bytes=None,
     reserved_bytes=0,
     queued_bytes=None,
-    waiting_since=(),
+    waiting_since=None,
 )
 
 
@@ -47,4 +49,10 @@ def test_a_tenant_shows_its_quota_what_is_taken_of_it_and_who_waits() -> None:
 
 
 def test_what_is_not_known_has_no_series() -> None:
-    assert shown(UNREADABLE) == {("reserved_bytes", "speech"): 0, ("waiting_pods", "speech"): 0}
+    assert shown(UNREADABLE) == {("reserved_bytes", "speech"): 0}
+
+
+def test_that_nobody_waits_is_known() -> None:
+    idle = replace(VISION, waiting_since=())
+    assert shown(idle)["waiting_pods", "vision"] == 0
+    assert ("oldest_waiting_timestamp_seconds", "vision") not in shown(idle)

@@ -22,13 +22,17 @@ def tenant_views(cache: Cache, values: Values) -> Iterator[TenantView]:
             charged_bytes=status.get("chargedBytes"),
             reserved_bytes=add_bytes(one.amount_bytes for one in stored_reservations(status)),
             queued_bytes=status.get("queuedBytes"),
-            waiting_since=waiting.get(name, ()),
+            waiting_since=None if waiting is None else tuple(waiting.get(name, ())),
         )
 
 
-def _waiting_since(cache: Cache, values: Values) -> Mapping[str, tuple[float, ...]]:
-    found: defaultdict[str, tuple[float, ...]] = defaultdict(tuple)
-    for row in cache.gated_pods():
+def _waiting_since(cache: Cache, values: Values) -> Mapping[str, list[float]] | None:
+    """By tenant; None where it is not known whom pods wait for: a tenant can not be read."""
+    gated = cache.gated_pods()
+    if gated and any(row.value.record.spec is None for _, row in cache.tenants.rows()):
+        return None
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for row in gated:
         for tenant in needs_of(cache, values, row.value) or ():
-            found[tenant] += (created_at(row.value),)
+            found[tenant].append(created_at(row.value))
     return found

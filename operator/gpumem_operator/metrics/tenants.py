@@ -24,7 +24,7 @@ class TenantView:
     reserved_bytes: int
     """Kept for pods that are not charged yet."""
     queued_bytes: int | None
-    waiting_since: tuple[float, ...]
+    waiting_since: tuple[float, ...] | None
     """Seconds since 1970 at which pods were created that wait for room of this tenant."""
 
 
@@ -72,12 +72,12 @@ _SERIES: Final[tuple[tuple[str, str, Callable[[TenantView], float | None]], ...]
     (
         "gpumem_tenant_waiting_pods",
         "Pods that wait for room of a tenant.",
-        lambda view: len(view.waiting_since),
+        lambda view: None if view.waiting_since is None else len(view.waiting_since),
     ),
     (
         "gpumem_tenant_oldest_waiting_timestamp_seconds",
         "When the oldest pod that waits for room of a tenant was created; no series where none"
         " does.",
-        lambda view: min(view.waiting_since, default=None),
+        lambda view: min(view.waiting_since or (), default=None),
     ),
 )
