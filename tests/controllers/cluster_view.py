@@ -24,6 +24,7 @@ class View:
         self.cluster = cluster
 
     def create(self, *objects: Raw) -> None:
+        items = []
         for found in objects:
             metadata = {
                 key: value
@@ -35,7 +36,9 @@ class View:
             body.pop("status", None)
             if found["kind"] == "Pod":
                 sealed(body, self._seal)
-            self.cluster.kubectl("create", "-f", "-", input=json.dumps(body))
+            items.append(body)
+        every = {"apiVersion": "v1", "kind": "List", "items": items}
+        self.cluster.kubectl("create", "-f", "-", input=json.dumps(every))
 
     @cached_property
     def _seal(self) -> Seal:
