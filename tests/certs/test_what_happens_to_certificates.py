@@ -1,5 +1,6 @@
 """Which certificate is made anew, when, and why: a table of what can be stored."""
 
+from base64 import b64encode
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,10 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 WISHES = Wishes(hosts=frozenset({"gmo-webhook.gpumem.svc", "localhost", "127.0.0.1"}))
 CA = pair.make_ca(NOW - timedelta(days=1))
 OTHER_CA = pair.make_ca(NOW - timedelta(days=2))
+UNKNOWN_KIND = "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n".format(
+    # PKCS 8 with an algorithm, 1.2.3, that nobody has.
+    b64encode(bytes.fromhex("300c 0201 00 3004 0602 2a03 0401 00")).decode()
+).encode()
 LEAF = pair.make_leaf(CA, WISHES.hosts, NOW)
 STRANGER = pair.make_leaf(CA, ["gmo.other.svc"], NOW)
 OTHER_LEAF = pair.make_leaf(OTHER_CA, WISHES.hosts, NOW)
@@ -46,6 +51,7 @@ def test_an_empty_cluster_gets_everything_at_once() -> None:
         pytest.param(Stored(), "there is none yet", id="gone"),
         pytest.param(Stored(b"junk", LEAF.key), "can not be read", id="unreadable"),
         pytest.param(Stored(LEAF.certificate), "tls.key is empty", id="half"),
+        pytest.param(Stored(LEAF.certificate, UNKNOWN_KIND), "can not be read", id="unknown kind"),
         pytest.param(
             Stored(LEAF.certificate, OTHER_LEAF.key), "tls.key is not the key", id="foreign key"
         ),
@@ -76,6 +82,7 @@ def test_a_leaf_that_can_not_be_used_is_replaced_and_the_reason_named(
         pytest.param(Stored(), "there is none yet", id="gone"),
         pytest.param(Stored(b"junk", b"junk"), "can not be read", id="unreadable"),
         pytest.param(Stored(CA.certificate, OTHER_CA.key), "not the key of", id="foreign key"),
+        pytest.param(Stored(CA.certificate, UNKNOWN_KIND), "can not be read", id="unknown kind"),
         pytest.param(Stored(LEAF.certificate, LEAF.key), "not that of a CA", id="no CA"),
     ],
 )

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -42,9 +42,13 @@ def read_pair(certificate: bytes, key: bytes) -> Pair:
     try:
         parsed = x509.load_pem_x509_certificate(certificate)
         private = serialization.load_pem_private_key(key, password=None)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise BrokenPair(f"tls.crt or tls.key can not be read: {error}") from error
-    if _public_bytes(parsed.public_key()) != _public_bytes(private.public_key()):
+    try:
+        theirs = parsed.public_key()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise BrokenPair(f"the key in tls.crt can not be read: {error}") from error
+    if _public_bytes(theirs) != _public_bytes(private.public_key()):
         raise BrokenPair("tls.key is not the key of tls.crt")
     return Pair(certificate, key)
 
@@ -110,7 +114,7 @@ def is_signed_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
     """Whether the CA's key signed it."""
     try:
         certificate.verify_directly_issued_by(ca)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 
