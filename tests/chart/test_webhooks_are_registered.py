@@ -173,6 +173,10 @@ def test_only_isolated_namespaces_call_for_isolation_and_wait_for_nobody() -> No
             {"key": names.ISOLATE_LABEL, "operator": "In", "values": ["true"]}
         ]
 
+    order = [*registered]
+    # As with the policy of the API server: what the plan gives to the sidecar stays.
+    assert order.index(names.ISOLATE_POD) < order.index(names.MUTATE_POD)
+
     native = render({"isolation": {"by": "Policy"}})
     assert hooks(native).keys() == IDS - ISOLATING
     assert len(of_kind(native, "MutatingAdmissionPolicy")) == 1

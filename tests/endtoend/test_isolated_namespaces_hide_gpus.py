@@ -141,6 +141,32 @@ def test_containers_on_gpus_keep_theirs_and_those_beside_them_see_none(isolated:
         assert [entry for entry in ours["env"] if entry["name"] == DEVICES] == [VOID]
 
 
+@pytest.fixture
+def toolkit(isolating: Installation) -> Iterator[None]:
+    """The platform gives NVML to the sidecar."""
+    isolating.upgrade({"sidecar": {"toolkitNVML": "Enabled"}})
+    yield
+    isolating.upgrade({"sidecar": {"toolkitNVML": "Disabled"}})
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_the_sidecar_keeps_what_the_platform_gives_it(isolated: Team) -> None:
+    isolated.policy(limits={"default": "8Gi"})
+    raw = pod("train")
+    raw["spec"]["containers"].append({"name": "logs", "image": "none"})
+    isolated.create(raw)
+
+    spec = isolated.get("pod", "train")["spec"]
+
+    seen = {
+        container["name"]: entry["value"]
+        for container in (*spec["initContainers"], *spec["containers"])
+        for entry in container.get("env", [])
+        if entry["name"] == DEVICES
+    }
+    assert seen == {"gpumem-shim": "void", "gpumem-sidecar": "all", "logs": "void"}
+
+
 def test_an_ephemeral_container_sees_none_and_those_before_it_stay(isolated: Team) -> None:
     kubectl = isolated.cluster.kubectl
     kubectl("label", "namespace", isolated.name, f"{ISOLATE}-")
