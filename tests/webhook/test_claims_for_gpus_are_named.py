@@ -182,6 +182,7 @@ async def test_what_can_not_be_read_warns_or_refuses(fault: dict[str, Any]) -> N
     assert "was not read" in (await judge(claim_pod(claim="card"), **fault)).warnings[0]
     refused = await judge(claim_pod(claim="card"), resource_claims="Refuse", **fault)
     assert (refused.code, "Try again" in (refused.refusal or "")) == (500, True)
+    assert "takes GPUs by a class was not read" in (refused.refusal or ""), "not its policy"
 
 
 async def test_a_gpu_pod_whose_policy_can_not_be_read_is_refused() -> None:

@@ -1,8 +1,8 @@
 """Joins one request with its surroundings and asks the core."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from gpumem_operator.admission.isolation import isolate_ephemeral_containers, isolate_pod
 from gpumem_operator.admission.review import review_ephemeral_containers, review_pod
@@ -30,7 +30,10 @@ from gpumem_operator.webhook.surroundings import (
     UnreadableError,
 )
 
-Review = Callable[[Exchange], Awaitable[Verdict]]
+_TRY_AGAIN: Final = (
+    "Try again; if it stays so, the platform team finds the cause in the log of the operator's"
+    " webhook"
+)
 
 
 class Reviewer:
@@ -177,10 +180,13 @@ class Reviewer:
         return _unreadable(exchange, error)
 
     def _claims_unreadable(self, exchange: Exchange, error: UnreadableError) -> Verdict:
-        if self._values.resource_claims == "Refuse":
-            return _unreadable(exchange, error)
+        unknown = f"whether pod {exchange.title} takes GPUs by a class was not read"
+        if self._values.resource_claims == "Warn":
+            return Verdict(warnings=(f"{unknown}: {error}",))
         return Verdict(
-            warnings=(f"whether pod {exchange.title} takes GPUs by a class was not read: {error}",)
+            refusal=f"{unknown} ({error}), and with the chart value resourceClaims at Refuse it is"
+            f" not let in without. {_TRY_AGAIN}",
+            code=500,
         )
 
 
@@ -188,7 +194,6 @@ def _unreadable(exchange: Exchange, error: UnreadableError) -> Verdict:
     return Verdict(
         refusal=f"pod {exchange.title} is not let in: which GPU memory policy and tenant apply to"
         f" namespace {exchange.namespace} could not be read ({error}), and without them its limit"
-        " is not known. Try again; if it stays so, the platform team finds the cause in the log"
-        " of the operator's webhook",
+        f" is not known. {_TRY_AGAIN}",
         code=500,
     )
