@@ -35,6 +35,8 @@ OLD = "2026-01-01T00:00:00Z"
 YOUNG = "2026-06-01T00:00:00Z"
 GIB = 2**30
 MIB = 2**20
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nZ3B1\n-----END CERTIFICATE-----\n"
+"""Text of the form that values take; no certificate."""
 
 
 def env(**values: str) -> list[Raw]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from builders import CERTIFICATE
 from chart_rendering import Object, of_kind, render, rendered_text
 
 _PLACES: list[dict[str, Any]] = [
@@ -17,7 +18,7 @@ _PLACES: list[dict[str, Any]] = [
 COMBINATIONS = [
     {"certificates": certificates, "resourceClaims": claims, **place}
     for certificates, claims, place in itertools.product(
-        [{}, {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}],
+        [{}, {"mode": "Provided", "secretName": "mine", "caBundle": CERTIFICATE}],
         ["Warn", "Refuse"],
         _PLACES,
     )

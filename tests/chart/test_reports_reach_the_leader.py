@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from builders import CERTIFICATE
 from chart_rendering import NAMESPACE, RELEASE, Object, of_kind, render, settings
 from gpumem_operator import names
 from gpumem_operator.intake.server import REPORTS_PATH
@@ -53,7 +54,7 @@ def test_the_service_leads_to_the_port_of_the_intake() -> None:
 
 
 def test_a_provided_certificate_is_read_by_the_controller_too() -> None:
-    provided = {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}
+    provided = {"mode": "Provided", "secretName": "mine", "caBundle": CERTIFICATE}
     manifests = render({"certificates": provided})
     role = named(manifests, "Role", f"{RELEASE}-controller")
     [_, rule] = [rule for rule in role["rules"] if "secrets" in rule["resources"]]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from builders import CERTIFICATE
 from chart_rendering import NAMESPACE, RELEASE, Object, of_kind, refusal, render
 from devcluster.installation import Installation
 from gpumem_operator import names
@@ -16,7 +17,7 @@ from gpumem_sidecar.sampler import EMPTY_DIR
 
 NAME = f"{RELEASE}-agent"
 WAYS = ("RuntimeClass", "CDIAnnotation", "HostPath")
-PROVIDED = {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}
+PROVIDED = {"mode": "Provided", "secretName": "mine", "caBundle": CERTIFICATE}
 
 
 def manifests(driver: dict[str, Any] | None = None, **values: Any) -> list[Object]:
@@ -253,9 +254,9 @@ def test_it_trusts_the_ca_of_the_operator_and_never_sees_its_key(
 
 
 def test_another_address_comes_with_its_own_ca() -> None:
-    found = variables(container(report={"url": "https://elsewhere/v1/reports", "ca": "PEM"}))
+    found = variables(container(report={"url": "https://elsewhere/v1/reports", "ca": CERTIFICATE}))
     assert found[agent_settings.REPORT_URL_ENV] == "https://elsewhere/v1/reports"
-    assert found[agent_settings.REPORT_CA_ENV] == "PEM"
+    assert found[agent_settings.REPORT_CA_ENV] == CERTIFICATE
     assert agent_settings.REPORT_CA_FILE_ENV not in found
 
 

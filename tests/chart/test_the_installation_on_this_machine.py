@@ -106,9 +106,10 @@ def test_two_webhooks_stand_in_for_each_other_and_nothing_is_left(separate: Clus
 
 
 def test_a_process_that_can_not_start_is_told_with_its_log(separate: Cluster) -> None:
-    unreadable = {"sidecar": {"resources": {"cpu": "much"}}}
-    with (
-        pytest.raises(ClusterError, match=r"(?s)ended with status.*end of its log.*much"),
-        Installation.start(separate, roles=("webhook",), values=unreadable),
-    ):
-        pass
+    # Helm takes no values that a process refuses, so somebody writes past it.
+    settings = {"data": {"settings.yaml": "sidecar: {resources: {cpu: much}}"}}
+    with Installation.start(separate, roles=("webhook",)) as installation:
+        name = ("configmap", f"{installation.release}-settings", "-n", installation.namespace)
+        separate.kubectl("patch", *name, "-p", json.dumps(settings))
+        with pytest.raises(ClusterError, match=r"(?s)ended with status.*end of its log.*much"):
+            installation.take_settings()

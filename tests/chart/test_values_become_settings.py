@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from builders import CERTIFICATE
 from chart_rendering import NAMESPACE, Object, refusal, render, rendered_text, settings
 from devcluster.installation import CHART
 from gpumem_operator.api.values import Values
@@ -31,7 +32,7 @@ CHANGED: dict[str, Any] = {
     "monitoring": {"mode": "NodeAgent"},
     "scheduling": {"fillResource": "Enabled"},
     "driverLimits": "Enabled",
-    "report": {"url": "https://example.com", "ca": "pem"},
+    "report": {"url": "https://example.com", "ca": CERTIFICATE},
     "runVolumeSize": "32Mi",
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from builders import CERTIFICATE
 from chart_rendering import NAMESPACE, RELEASE, hooks, of_kind, render, settings
 from gpumem_operator import names
 
@@ -19,7 +20,7 @@ IDS = {
     names.CHECK_CLAIMS,
 } | ISOLATING
 ON_HOST = {"operator": {"deploy": False}, "webhook": {"url": "https://127.0.0.1:9443"}}
-PROVIDED = {"certificates": {"mode": "Provided", "secretName": "mine", "caBundle": "PEM"}}
+PROVIDED = {"certificates": {"mode": "Provided", "secretName": "mine", "caBundle": CERTIFICATE}}
 
 
 def test_the_paths_are_the_ids_of_the_handlers() -> None:
@@ -90,7 +91,7 @@ def test_the_ca_is_left_to_the_controller_unless_it_is_given() -> None:
     assert all("caBundle" not in hook["clientConfig"] for hook in hooks(render()).values())
 
     for hook in hooks(render(PROVIDED)).values():
-        assert base64.b64decode(hook["clientConfig"]["caBundle"]) == b"PEM"
+        assert base64.b64decode(hook["clientConfig"]["caBundle"]) == CERTIFICATE.encode()
 
 
 def test_with_given_certificates_nothing_makes_or_reads_others() -> None:

@@ -20,7 +20,7 @@ from webhook.builders import gpu_pod, policy
 
 URL = "https://reports.example/v1/reports"
 OURS = "ours"
-GIVEN = "given"
+GIVEN = "-----BEGIN CERTIFICATE-----given-----END CERTIFICATE-----"
 BOTH = "ours and the next"
 
 

@@ -9,33 +9,39 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gpumem_operator import names
-from gpumem_operator.api.model import Model, PositiveBytes
+from gpumem_operator.api import forms
+from gpumem_operator.api.model import Bytes, Model
 from gpumem_operator.api.policy import MonitoringMode
 from gpumem_operator.api.quantity import MIB, canonical
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 Switch = Literal["Enabled", "Disabled"]
-StoredQuantity = Annotated[str, AfterValidator(canonical)]
-"""As the API server gives it back: our containers in pods are compared with what they should be."""
+Processors = Annotated[str, forms.CPU, AfterValidator(canonical)]
+ContainerMemory = Annotated[str, forms.CONTAINER_MEMORY, AfterValidator(canonical)]
+"""Both as the API server gives them back: our containers in pods are compared with what they should
+be."""
 LimitingManager = Literal["HAMi", "KAI", "RunAI"]
 """Those of `api/managers.py` that limit GPU memory inside containers, or can."""
-ResourceName = Annotated[str, Field(min_length=1, max_length=316, pattern=r"^[^/]+/[^/]+$")]
+ResourceName = Annotated[str, Field(max_length=316), forms.RESOURCE]
+VolumeSize = Annotated[Bytes, Field(ge=forms.LEAST_VOLUME_BYTES)]
+Namespace = Annotated[str, forms.NAMESPACE]
+DeviceClass = Annotated[str, Field(max_length=253), forms.NAME]
 
 
 class ContainerResources(Model):
     """Requests and limits of a container that is put into users' pods: both are the same, so that
     a Guaranteed pod stays Guaranteed."""
 
-    cpu: StoredQuantity = "50m"
+    cpu: Processors = "50m"
     """Processor time, a quantity. Default: 50m."""
-    memory: StoredQuantity = "96Mi"
+    memory: ContainerMemory = "96Mi"
     """Memory, a quantity. Default: 96Mi for the sidecar, 64Mi for the shim."""
 
 
 class SidecarValues(Model):
     """The image of the shim and the sidecar, and what they may take."""
 
-    image: Annotated[str, Field(min_length=1)] = "ghcr.io/gpumemory/gpu-memory-sidecar:0.1.0"
+    image: Annotated[str, forms.IMAGE] = "ghcr.io/gpumemory/gpu-memory-sidecar:0.1.0"
     """Image of both: it needs Python and nothing of CUDA. Default: that of this release."""
     pull_policy: PullPolicy = "IfNotPresent"
     """When nodes fetch the image. Default: IfNotPresent."""
@@ -43,7 +49,7 @@ class SidecarValues(Model):
     """Whether the sidecar, and it alone, asks NVIDIA's container toolkit for NVML: all cards of the
     node and the driver's management library. For clusters with the legacy toolkit and no agent.
     Default: Disabled."""
-    run_as_user: Annotated[int, Field(ge=1)] = 65532
+    run_as_user: Annotated[int, Field(ge=1, le=2**31 - 1)] = 65532
     """User that both run as, never root. Default: 65532."""
     resources: ContainerResources = ContainerResources()
     """What the sidecar may take. Default: 50m and 96Mi."""
@@ -70,10 +76,10 @@ class SchedulingValues(Model):
 class ReportValues(Model):
     """Where sidecars send what they measured."""
 
-    url: str = ""
+    url: Annotated[str, forms.ADDRESS] = ""
     """Where sidecars send reports. Empty, the default: the DNS name of the report Service, which
     the chart fills in."""
-    ca: str = ""
+    ca: Annotated[str, forms.CERTIFICATES] = ""
     """PEM of the CA of that address. Empty, the default: written by the operator once it has
     one."""
 
@@ -87,7 +93,7 @@ class Values(Model):
     exclusive_resources: list[ResourceName] = []
     """GPU resources that hand out whole cards: a container on them that declares nothing gets no
     default limit. Default: none."""
-    ignored_namespaces: list[str] = ["kube-system", "gpu-operator", "nvidia-gpu-operator"]
+    ignored_namespaces: list[Namespace] = ["kube-system", "gpu-operator", "nvidia-gpu-operator"]
     """Namespaces whose pods admission never sees, besides the release's own. Default: kube-system
     and the GPU operator's."""
     foreign_managers: list[LimitingManager] = []
@@ -98,7 +104,7 @@ class Values(Model):
     """Pods that get GPUs through dynamic resource allocation (resourceClaims, or resources that a
     DeviceClass stands behind), which no limit reaches, are admitted with a warning or refused.
     Default: Warn."""
-    gpu_device_classes: list[str] = ["gpu.nvidia.com", "mig.nvidia.com"]
+    gpu_device_classes: list[DeviceClass] = ["gpu.nvidia.com", "mig.nvidia.com"]
     """Device classes that stand for GPUs. Empty: none is asked about. Default: those of NVIDIA's
     DRA driver."""
     sidecar: SidecarValues = SidecarValues()
@@ -113,5 +119,5 @@ class Values(Model):
     Default: Disabled; a policy with minimumEnforcer Driver has them in any case."""
     report: ReportValues = ReportValues()
     """Where sidecars send what they measured."""
-    run_volume_size: PositiveBytes = 16 * MIB
+    run_volume_size: VolumeSize = 16 * MIB
     """Size of the volume in which the shim leaves its state, per pod. Default: 16Mi."""

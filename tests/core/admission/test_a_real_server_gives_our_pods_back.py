@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from builders import (
+    CERTIFICATE,
     Raw,
     admitted,
     container,
@@ -72,7 +73,7 @@ ODD_CHART = values(
         "resources": {"cpu": "0.05", "memory": "0.125Gi"},
         "shimResources": {"cpu": "1000m", "memory": "134217728"},
     },
-    report={"url": "https://reports.example:8443", "ca": "PEM\n"},
+    report={"url": "https://reports.example:8443", "ca": CERTIFICATE},
     runVolumeSize="20M",
     scheduling={"fillResource": "Enabled"},
 )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from builders import (
+    CERTIFICATE,
     Raw,
     admitted,
     container,
@@ -122,10 +123,10 @@ def test_the_sidecar_has_a_token_for_reports_alone() -> None:
 
 
 def test_the_sidecar_knows_where_to_report() -> None:
-    chart = values(report={"url": "https://reports.example:8443", "ca": "PEM"})
+    chart = values(report={"url": "https://reports.example:8443", "ca": CERTIFICATE})
     found = variables(admitted(pod(), policy(), values=chart), SIDECAR)
     assert found[names.REPORT_URL_ENV] == "https://reports.example:8443"
-    assert found[names.REPORT_CA_ENV] == "PEM"
+    assert found[names.REPORT_CA_ENV] == CERTIFICATE
 
 
 def test_offline_it_has_no_ca() -> None:
