@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from builders import CERTIFICATE
-from chart_rendering import NAMESPACE, Object, refusal, render, rendered_text, settings
+from chart_rendering import NAMESPACE, Object, of_kind, refusal, render, rendered_text, settings
 from devcluster.installation import CHART
 from gpumem_operator.api.values import Values
 
@@ -88,6 +88,26 @@ def test_every_value_that_the_processes_read_reaches_them() -> None:
 
 def test_the_processes_take_the_settings_strictly_so_nothing_else_may_be_in_them() -> None:
     assert settings(render()).keys() == {f.alias or n for n, f in Values.model_fields.items()}
+
+
+def test_by_null_the_cluster_chooses_the_users() -> None:
+    manifests = render({"sidecar": {"runAsUser": None}, "operator": {"runAsUser": None}})
+
+    assert Values.model_validate(settings(manifests)).sidecar.run_as_user is None
+    pods = [one["spec"]["template"]["spec"] for one in of_kind(manifests, "Deployment", "Job")]
+    assert len(pods) == 3
+    for pod in pods:
+        assert pod["securityContext"] == {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+
+
+def test_a_user_is_written_in_full() -> None:
+    user = 1000700000
+    manifests = render({"sidecar": {"runAsUser": user}, "operator": {"runAsUser": user}})
+
+    assert Values.model_validate(settings(manifests)).sidecar.run_as_user == user
 
 
 def test_the_release_itself_is_always_ignored() -> None:

@@ -58,7 +58,12 @@ app.kubernetes.io/component: {{ .role }}
 {{- range list "exclusiveResources" "foreignManagers" "gpuDeviceClasses" -}}
 {{- $_ := set $lists . (index $.Values . | default list) -}}
 {{- end -}}
-{{ merge $report $ignored $lists $read | toYaml }}
+{{- /* By null the user is left to the cluster, and Helm drops what is null. */}}
+{{- $sidecar := deepCopy .Values.sidecar -}}
+{{- if not $sidecar.runAsUser -}}
+{{- $_ := set $sidecar "runAsUser" nil -}}
+{{- end -}}
+{{ merge $report $ignored $lists (dict "sidecar" $sidecar) $read | toYaml }}
 {{- end }}
 
 {{/* The DNS name of the Service that leads to the leader of the controllers. */}}

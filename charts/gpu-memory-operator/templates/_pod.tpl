@@ -47,9 +47,11 @@ spec:
   terminationGracePeriodSeconds: 30
   securityContext:
     runAsNonRoot: true
-    runAsUser: {{ $values.operator.runAsUser | int64 }}
-    runAsGroup: {{ $values.operator.runAsUser | int64 }}
-    fsGroup: {{ $values.operator.runAsUser | int64 }}
+    {{- with $values.operator.runAsUser }}
+    runAsUser: {{ int64 . }}
+    runAsGroup: {{ int64 . }}
+    fsGroup: {{ int64 . }}
+    {{- end }}
     seccompProfile:
       type: RuntimeDefault
   containers:

@@ -12,6 +12,7 @@ from gpumem_operator.admission.node_affinity import affinity_with
 from gpumem_operator.admission.plan import ContainerPlan, PodPlan
 from gpumem_operator.admission.verdict import Operation
 from gpumem_operator.api.quantity import format_bytes
+from gpumem_operator.injection.container import USER_FIELDS
 from gpumem_operator.injection.paths import is_within
 
 _KEPT_PATHS: Final = frozenset({names.SHIM_PATH, names.RUN_PATH})
@@ -96,7 +97,8 @@ def _init_containers(
 def _as_admitted(ours: Mapping[str, Any], present: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Our container, with what the API server's own admission decides for all containers.
 
-    AlwaysPullImages refuses any other policy in the end, and a LimitRange fills in storage.
+    AlwaysPullImages refuses any other policy in the end, and a LimitRange fills in storage. Where
+    the user is left to the cluster, OpenShift writes the one of the namespace into each container.
     """
     if present is None:
         return ours
@@ -106,7 +108,17 @@ def _as_admitted(ours: Mapping[str, Any], present: Mapping[str, Any] | None) -> 
     }
     pulled = present.get("imagePullPolicy") == "Always"
     policy = "Always" if pulled else ours["imagePullPolicy"]
-    return {**ours, "resources": resources, "imagePullPolicy": policy}
+    context = {**_user(present.get("securityContext")), **ours["securityContext"]}
+    return {
+        **ours,
+        "resources": resources,
+        "imagePullPolicy": policy,
+        "securityContext": context,
+    }
+
+
+def _user(context: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {key: value for key, value in (context or {}).items() if key in USER_FIELDS and value}
 
 
 def _storage(amounts: Mapping[str, Any] | None) -> dict[str, Any]:

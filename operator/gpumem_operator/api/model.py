@@ -78,13 +78,16 @@ class Model(BaseModel):
 
     rules: ClassVar[tuple[Rule, ...]] = ()
     """What must hold between the fields."""
+    told_by_null: ClassVar[frozenset[str]] = frozenset()
+    """Fields, as in YAML, in which a null says something else than the field's absence."""
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, fields: Any) -> Any:
         # The API server drops a null before it fills in defaults; a file must mean the same.
         if isinstance(fields, Mapping):
-            return {name: value for name, value in fields.items() if value is not None}
+            kept = cls.told_by_null
+            return {n: value for n, value in fields.items() if value is not None or n in kept}
         return fields
 
     @model_validator(mode="after")

@@ -4,9 +4,9 @@ The chart writes them into one file that every role reads, and the offline comma
 defaults; a test compares them with `values.yaml`.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from gpumem_operator import names
 from gpumem_operator.api import forms
@@ -23,6 +23,12 @@ be."""
 LimitingManager = Literal["HAMi", "KAI", "RunAI"]
 """Those of `api/managers.py` that limit GPU memory inside containers, or can."""
 ResourceName = Annotated[str, Field(max_length=316), forms.RESOURCE]
+LARGEST_USER: Final = 2**31 - 1
+OptionalUser = Annotated[
+    int | None,
+    Field(ge=1, le=LARGEST_USER),
+    WithJsonSchema({"type": ["integer", "null"], "minimum": 1, "maximum": LARGEST_USER}),
+]
 VolumeSize = Annotated[Bytes, Field(ge=forms.LEAST_VOLUME_BYTES)]
 Namespace = Annotated[str, forms.NAMESPACE]
 DeviceClass = Annotated[str, Field(max_length=253), forms.NAME]
@@ -41,6 +47,8 @@ class ContainerResources(Model):
 class SidecarValues(Model):
     """The image of the shim and the sidecar, and what they may take."""
 
+    told_by_null: ClassVar = frozenset({"runAsUser"})
+
     image: Annotated[str, forms.IMAGE] = "ghcr.io/gpumemory/gpu-memory-sidecar:0.1.0"
     """Image of both: it needs Python and nothing of CUDA. Default: that of this release."""
     pull_policy: PullPolicy = "IfNotPresent"
@@ -49,8 +57,8 @@ class SidecarValues(Model):
     """Whether the sidecar, and it alone, asks NVIDIA's container toolkit for NVML: all cards of the
     node and the driver's management library. For clusters with the legacy toolkit and no agent.
     Default: Disabled."""
-    run_as_user: Annotated[int, Field(ge=1, le=2**31 - 1)] = 65532
-    """User that both run as, never root. Default: 65532."""
+    run_as_user: OptionalUser = 65532
+    """User that both run as, never root; null leaves it to the cluster. Default: 65532."""
     resources: ContainerResources = ContainerResources()
     """What the sidecar may take. Default: 50m and 96Mi."""
     shim_resources: ContainerResources = ContainerResources(cpu="50m", memory="64Mi")

@@ -8,10 +8,12 @@ change what is in it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gpumem_operator import names
 from gpumem_operator.api.values import ContainerResources, SidecarValues
+
+USER_FIELDS: Final = ("runAsUser", "runAsGroup")
 
 
 def our_container(
@@ -31,6 +33,7 @@ def our_container(
     Without `requests` it takes of what is requested for the pod as a whole: all containers
     together may not request more than spec.resources does.
     """
+    user = {key: values.run_as_user for key in USER_FIELDS if values.run_as_user is not None}
     amounts = {"cpu": resources.cpu, "memory": resources.memory}
     requested = amounts if requests else dict.fromkeys(amounts, "0")
     return {
@@ -47,8 +50,7 @@ def our_container(
             "privileged": False,
             "readOnlyRootFilesystem": True,
             "runAsNonRoot": True,
-            "runAsUser": values.run_as_user,
-            "runAsGroup": values.run_as_user,
+            **user,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "terminationMessagePath": "/dev/termination-log",

@@ -107,9 +107,13 @@ def test_a_pod_of_ours_comes_back_as_it_was_written(
     assert review(stored, record, values=chart).operations == ()
 
 
-def test_a_pod_of_ours_is_taken_in_a_restricted_namespace(cluster: Cluster) -> None:
+@pytest.mark.parametrize("user", [65532, None])
+def test_a_pod_of_ours_is_taken_in_a_restricted_namespace(
+    cluster: Cluster, user: int | None
+) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    namespace(cluster, "core-restricted", **labels)
+    space = f"core-restricted-{user or 'chosen'}"
+    namespace(cluster, space, **labels)
     own = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -117,8 +121,12 @@ def test_a_pod_of_ours_is_taken_in_a_restricted_namespace(cluster: Cluster) -> N
         "runAsUser": 1000,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    raw = admitted(pod(container(securityContext=own), serviceAccountName="default"), FULL)
-    stored = dry_run(cluster, raw, "core-restricted")
+    raw = admitted(
+        pod(container(securityContext=own), serviceAccountName="default"),
+        FULL,
+        values=values(sidecar={"runAsUser": user}),
+    )
+    stored = dry_run(cluster, raw, space)
     assert stored["spec"]["initContainers"] == raw["spec"]["initContainers"]
 
 

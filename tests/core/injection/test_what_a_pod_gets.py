@@ -59,6 +59,22 @@ def test_our_containers_satisfy_the_restricted_pod_security_level() -> None:
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
+@pytest.mark.parametrize(("given", "user"), [({}, 65532), ({"runAsUser": 1000}, 1000)], ids=str)
+def test_they_run_as_the_user_that_the_values_name(given: Raw, user: int) -> None:
+    stored = containers_of(admitted(pod(), policy(), values=values(sidecar=given)))
+    for name in (SHIM, SIDECAR):
+        context = stored[name]["securityContext"]
+        assert (context["runAsUser"], context["runAsGroup"]) == (user, user)
+
+
+def test_by_null_the_cluster_chooses_the_user() -> None:
+    stored = containers_of(admitted(pod(), policy(), values=values(sidecar={"runAsUser": None})))
+    for name in (SHIM, SIDECAR):
+        context = stored[name]["securityContext"]
+        assert context.keys().isdisjoint({"runAsUser", "runAsGroup"})
+        assert context["runAsNonRoot"] is True
+
+
 def test_their_requests_are_their_limits_so_that_a_guaranteed_pod_stays_guaranteed() -> None:
     stored = containers_of(admitted(pod(), policy()))
     for name in (SHIM, SIDECAR):
@@ -234,6 +250,25 @@ class TestReservedNames:
             ours["resources"]["limits"]["ephemeral-storage"] = "1Gi"
             ours["resources"]["requests"]["ephemeral-storage"] = "1Gi"
         assert review(stored, policy()).operations == ()
+
+    def test_so_does_the_user_that_the_cluster_gave_it(self) -> None:
+        chart = values(sidecar={"runAsUser": None})
+        stored = admitted(pod(), policy(), values=chart)
+        for ours in stored["spec"]["initContainers"]:
+            ours["securityContext"] |= {"runAsUser": 1000700000, "runAsGroup": 1000700000}
+        assert review(stored, policy(), values=chart).operations == ()
+
+    @pytest.mark.parametrize("changed", [{"runAsUser": 0}, {"privileged": True}], ids=str)
+    def test_but_nothing_else_of_how_it_runs(self, changed: Raw) -> None:
+        chart = values(sidecar={"runAsUser": None})
+        stored = admitted(pod(), policy(), values=chart)
+        stored["spec"]["initContainers"][1]["securityContext"] |= changed
+        assert admitted(stored, policy(), values=chart) == admitted(pod(), policy(), values=chart)
+
+    def test_where_the_values_name_a_user_it_is_that_one(self) -> None:
+        stored = admitted(pod(), policy())
+        stored["spec"]["initContainers"][1]["securityContext"]["runAsUser"] = 1000700000
+        assert admitted(stored, policy()) == admitted(pod(), policy())
 
     def test_but_no_resource_that_counts(self) -> None:
         stored = admitted(pod(), policy())
