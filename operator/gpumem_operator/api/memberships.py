@@ -17,6 +17,8 @@ class Memberships:
     """Names of namespaces by the name of each tenant, in name order."""
     isolated: frozenset[str] = frozenset()
     """Namespaces in which containers that ask for no GPU get none."""
+    unreadable: bool = False
+    """Whether there is any tenant of which it is not known which namespaces it means."""
 
     def not_isolated(self, tenant: str) -> tuple[str, ...]:
         """The tenant's namespaces that are not, in name order."""
@@ -38,6 +40,7 @@ def memberships(
     namespaces: Iterable[NamespaceRecord], tenants: Iterable[TenantRecord]
 ) -> Memberships:
     """Every namespace is asked for, once for each tenant."""
+    tenants = tuple(tenants)
     readable = tuple(tenant for tenant in tenants if tenant.spec is not None)
     by_tenant: dict[str, list[str]] = {tenant.name: [] for tenant in readable}
     by_namespace = {}
@@ -50,4 +53,6 @@ def memberships(
         for tenant in chosen:
             by_tenant[tenant.name].append(namespace.name)
     places = {name: tuple(found) for name, found in by_tenant.items()}
-    return Memberships(by_namespace, places, frozenset(isolated))
+    return Memberships(
+        by_namespace, places, frozenset(isolated), unreadable=len(readable) < len(tenants)
+    )

@@ -158,8 +158,7 @@ def _waiting_pods(
 def needs_of(cache: Cache, values: Values, pod: PodEntry) -> Mapping[str, int] | None:
     """Bytes by tenant that a pod with our gate waits for; None where not all can be read."""
     namespace = pod.pod["metadata"]["namespace"]
-    unreadable = any(row.value.record.spec is None for _, row in cache.tenants.rows())
-    if unreadable or cache.namespaces.get(("", namespace)) is None:
+    if cache.memberships.unreadable or cache.namespaces.get(("", namespace)) is None:
         return None
     return {
         tenant.name: pod.charge(rates_of(tenant.spec.quota, values)) or 0

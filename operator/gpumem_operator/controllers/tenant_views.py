@@ -29,7 +29,7 @@ def tenant_views(cache: Cache, values: Values) -> Iterator[TenantView]:
 def _waiting_since(cache: Cache, values: Values) -> Mapping[str, list[float]] | None:
     """By tenant; None where it is not known whom pods wait for: a tenant can not be read."""
     gated = cache.gated_pods()
-    if gated and any(row.value.record.spec is None for _, row in cache.tenants.rows()):
+    if gated and cache.memberships.unreadable:
         return None
     found: defaultdict[str, list[float]] = defaultdict(list)
     for row in gated:

@@ -6,9 +6,10 @@ that is not complete, holds nothing. Where a quota was lowered below what is cha
 pods that were about to go on wait again, the last in order first.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -45,6 +46,16 @@ class Turn:
     held: Mapping[str, int]
     """Bytes by tenant that pods which have waited for long keep from those behind them."""
 
+    @cached_property
+    def queues(self) -> Mapping[str, Sequence[tuple[WaitingPod, Waiting]]]:
+        """By tenant, the pods that wait for its room, in order."""
+        found: defaultdict[str, list[tuple[WaitingPod, Waiting]]] = defaultdict(list)
+        for one in self.waiting:
+            for pod in one.entry.pods:
+                for tenant in pod.needs or ():
+                    found[tenant].append((pod, one))
+        return found
+
 
 def decide(
     accounts: Iterable[Account],
@@ -66,10 +77,8 @@ def decide(
     kept = {one.name: standing(one.stored, opened=opened, gone=gone) for one in accounts}
     movable = [pod for pod in pods if pod.uid not in keeping]
     through = _within_quotas(_provided(movable, kept), accounts, kept, pods)
-    books = {
-        one.name: Book(one, _still_needed(kept[one.name], one, movable, through))
-        for one in accounts
-    }
+    needed = _still_needed(kept, movable, through)
+    books = {one.name: Book(one, needed[one.name]) for one in accounts}
     members = Counter(alive)
     members.update(pod.group for pod in through if pod.group is not None)
     provided = {pod.uid for pod in through}
@@ -122,7 +131,8 @@ def _within_quotas(
     What others of `pods` have is given back, or can not be at present, which is no reason to take
     more from these.
     """
-    excess = {one.name: _excess(one, kept[one.name], pods, provided) for one in accounts}
+    needed = _still_needed(kept, pods, provided)
+    excess = {one.name: _excess(one, needed[one.name]) for one in accounts}
     if not any(amount > 0 for amount in excess.values()):
         return provided
     reserved = _amounts(kept)
@@ -139,13 +149,7 @@ def _within_quotas(
     return tuple(pod for pod in provided if pod.uid not in dropped and pod.group not in groups)
 
 
-def _excess(
-    account: Account,
-    kept: Iterable[Reservation],
-    pods: Iterable[WaitingPod],
-    provided: Iterable[WaitingPod],
-) -> int:
-    needed = _still_needed(kept, account, pods, provided)
+def _excess(account: Account, needed: Iterable[Reservation]) -> int:
     reserved = sum(one.amount_bytes for one in needed)
     return account.charged_bytes + reserved - account.limit_bytes
 
@@ -164,16 +168,20 @@ def _lacking(
 
 
 def _still_needed(
-    kept: Iterable[Reservation],
-    account: Account,
+    kept: Mapping[str, Iterable[Reservation]],
     pods: Iterable[WaitingPod],
     through: Iterable[WaitingPod],
-) -> Iterable[Reservation]:
-    """Without those of gated pods that lack another one, or need none here any more."""
+) -> Mapping[str, tuple[Reservation, ...]]:
+    """By tenant, without those of gated pods that lack another one, or need none here any more."""
     # A pod whose needs can not be told keeps what it has.
     surplus = {pod.uid for pod in pods if pod.needs is not None}
-    surplus -= {pod.uid for pod in through if pod.needs and account.name in pod.needs}
-    return (one for one in kept if one.pod_uid not in surplus)
+    needs = {pod.uid: pod.needs or {} for pod in through}
+    return {
+        name: tuple(
+            one for one in rows if one.pod_uid not in surplus or name in needs.get(one.pod_uid, {})
+        )
+        for name, rows in kept.items()
+    }
 
 
 def _obstacle(entry: Entry, books: Mapping[str, Book]) -> Obstacle | None:

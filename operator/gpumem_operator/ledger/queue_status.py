@@ -33,12 +33,7 @@ class Place:
 
 def places(turn: Turn, tenant: str) -> list[Place]:
     """The tenant's queue in order."""
-    found = [
-        (pod, one)
-        for one in turn.waiting
-        for pod in one.entry.pods
-        if pod.needs is not None and tenant in pod.needs
-    ]
+    found = turn.queues.get(tenant, ())
     return [Place(pod, one, number, len(found)) for number, (pod, one) in enumerate(found, start=1)]
 
 
