@@ -1,4 +1,4 @@
-"""Our containers, volumes and fields of the pod, and what the pod's own fields rule out."""
+"""Our containers, volumes and fields of the pod."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from builders import (
     containers_of,
     cpu_container,
     env,
-    frozen,
-    gib,
     native_sidecar,
     pod,
     policy,
@@ -274,60 +272,6 @@ class TestReservedNames:
         stored = admitted(pod(), policy())
         stored["spec"]["initContainers"][1]["resources"]["limits"]["example.com/fpga"] = "1"
         assert admitted(stored, policy()) == admitted(pod(), policy())
-
-
-class TestWhatThePodRulesOut:
-    """hostPID, shareProcessNamespace, Windows, hostNetwork: what is possible, and a message."""
-
-    def test_host_pid_and_a_shared_namespace_exclude_each_other(self) -> None:
-        stored = admitted(pod(hostPID=True), policy())
-        assert "shareProcessNamespace" not in stored["spec"]
-        assert SIDECAR in containers_of(stored)
-        assert any("hostPID" in text for text in review(pod(hostPID=True), policy()).warnings)
-
-    def test_an_explicit_false_is_kept_with_a_warning(self) -> None:
-        raw = pod(shareProcessNamespace=False)
-        assert admitted(raw, policy())["spec"]["shareProcessNamespace"] is False
-        warned = " ".join(review(raw, policy()).warnings)
-        assert "shareProcessNamespace is false" in warned
-
-    def test_true_needs_no_operation(self) -> None:
-        paths = [op["path"] for op in review(pod(shareProcessNamespace=True), policy()).operations]
-        assert "/spec/shareProcessNamespace" not in paths
-
-    @pytest.mark.parametrize(
-        "said",
-        [{"os": {"name": "windows"}}, {"nodeSelector": {"kubernetes.io/os": "windows"}}],
-        ids=["its system", "its nodes"],
-    )
-    def test_a_windows_pod_gets_variables_only(self, said: dict[str, Any]) -> None:
-        raw = pod(container(memory="8Gi"), **said)
-        cache = {"mountPath": "/mnt/ramdisk", "sizeLimit": "1Gi"}
-        stored = admitted(raw, policy(datasetCache=cache))
-        assert "volumeMounts" not in containers_of(stored)["train"]
-        assert init_names(stored) == []
-        assert volume_names(stored) == []
-        assert "shareProcessNamespace" not in stored["spec"]
-        assert frozen(stored) == ("Resource", gib(8))
-        assert names.CUPY_LIMIT_ENV in variables(stored)
-        assert names.PYTHON_PATH_ENV not in variables(stored)
-        assert any("Windows" in text for text in review(raw, policy()).warnings)
-
-    def test_a_pod_for_linux_on_nodes_that_say_so_gets_everything(self) -> None:
-        raw = pod(nodeSelector={"kubernetes.io/os": "linux"})
-        assert init_names(admitted(raw, policy())) == [SHIM, SIDECAR]
-
-    @pytest.mark.parametrize(
-        "raw",
-        [
-            pod(hostNetwork=True),
-            pod(container(ports=[{"containerPort": 9433}])),
-        ],
-        ids=["host network", "a port of the author's"],
-    )
-    def test_the_sidecar_has_no_probe_where_someone_else_would_answer(self, raw: Raw) -> None:
-        assert "livenessProbe" in containers_of(admitted(pod(), policy()))[SIDECAR]
-        assert "livenessProbe" not in containers_of(admitted(raw, policy()))[SIDECAR]
 
 
 def test_500_containers_are_decided_with_few_words() -> None:
