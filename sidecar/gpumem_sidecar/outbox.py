@@ -68,9 +68,14 @@ class Outbox:
 
     @property
     def urgent(self) -> bool:
-        """Whether the leader waits for numbers: then every 500 ms."""
-        is_over_limit = self._picture is not None and is_over(self._picture, self._answer.limits)
-        return is_over_limit or bool(self._answer.orders)
+        """Whether the leader waits for numbers: then every 500 ms.
+
+        Also as long as it takes a container for one over its limit that is not any more: that may
+        be by less than 1 %, and on what the leader knows a pod is evicted.
+        """
+        limits = self._answer.limits
+        pictures = (self._picture, self._known)
+        return bool(self._answer.orders) or any(one and is_over(one, limits) for one in pictures)
 
     def take(self, picture: Picture, sampled: float) -> None:
         """The newest picture, and when it was begun."""

@@ -205,6 +205,19 @@ def test_a_container_over_its_limit_makes_every_picture_news(sender: Sender) -> 
     assert not sender.outbox.urgent
 
 
+def test_that_a_container_is_back_at_its_limit_is_news_however_little_it_gave_back(
+    sender: Sender,
+) -> None:
+    limits = (Limit(POD, "main", 10 * GIB),)
+    assert sender.message(picture(held=10 * GIB + 1), after=30)
+    sender.accepted(limits=limits)
+    assert sender.message(picture(held=10 * GIB), after=0.5)["kind"] == "Full"
+    assert sender.outbox.urgent, "until the leader has it"
+    sender.accepted(limits=limits)
+    assert not sender.outbox.urgent
+    assert sender.message(picture(held=10 * GIB - 1), after=0.5) is None
+
+
 def test_the_processes_of_a_container_add_up_on_each_card_by_itself(sender: Sender) -> None:
     limits = (Limit(POD, "main", 15 * GIB),)
     sender.message(after=30)
