@@ -34,11 +34,12 @@ class Order(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """`full`: the leader has no picture of this sender."""
+    """`full`: the leader has no picture of this sender. `urgent`: it wants one every 500 ms."""
 
     full: bool = False
     limits: tuple[Limit, ...] = ()
     orders: tuple[Order, ...] = ()
+    urgent: bool = False
 
 
 def parse(content: bytes) -> Answer:
@@ -50,6 +51,7 @@ def parse(content: bytes) -> Answer:
         raw.get("next") == "Full",
         tuple(_limits(raw.get("limits"))),
         tuple(_orders(raw.get("orders"))),
+        raw.get("urgent") is True,
     )
 
 

@@ -2,9 +2,9 @@
 
 A picture is sent in full when it differs from what the leader has, and 30 s after the last report
 in any case, as one line where nothing changed. Every report says how old its picture is: where no
-new one is taken any more, the leader sees it. While a container is over its limit or an order is
-open, every picture is sent. After anything that went wrong the leader's picture is not known, and
-the next report is a full one.
+new one is taken any more, the leader sees it. While a container is over its limit, an order is open
+or the leader asks for it, every picture is sent. After anything that went wrong the leader's
+picture is not known, and the next report is a full one.
 
 What is too large for one report is left out and marked, and 30 s later the whole is tried again.
 """
@@ -73,9 +73,10 @@ class Outbox:
         Also as long as it takes a container for one over its limit that is not any more: that may
         be by less than 1 %, and on what the leader knows a pod is evicted.
         """
-        limits = self._answer.limits
+        if self._answer.urgent or self._answer.orders:
+            return True
         pictures = (self._picture, self._known)
-        return bool(self._answer.orders) or any(one and is_over(one, limits) for one in pictures)
+        return any(one and is_over(one, self._answer.limits) for one in pictures)
 
     def take(self, picture: Picture, sampled: float) -> None:
         """The newest picture, and when it was begun."""

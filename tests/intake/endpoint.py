@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import strategies as st
 
+from gpumem_operator.intake.exchange import Wanted
 from gpumem_operator.intake.identity import Identities
 from gpumem_operator.intake.senders import Accounts
 from gpumem_operator.intake.server import REPORTS_PATH, Documents, Intake
@@ -90,7 +91,7 @@ async def serving(
         Identities(reviewer or Reviewer(), clock),
         accounts=Accounts(agent=AGENT, reader=READER),
         limits=lambda _: [],
-        orders=lambda _, __: [],
+        exchange=lambda _, __: Wanted([], urgent=False),
         measured=lambda sender: measured in ("", sender.id),
         expected=expected,
         refused=refused,

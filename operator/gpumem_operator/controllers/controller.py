@@ -36,7 +36,7 @@ from gpumem_operator.controllers.usage import UsageBoard, UsageWorker
 from gpumem_operator.controllers.worker import attempt, utc_now
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.enforcement.order_book import OrderBook
-from gpumem_operator.intake.server import Exchange
+from gpumem_operator.intake.exchange import Exchange, Wanted
 from gpumem_operator.kube.api import Api, connect
 from gpumem_operator.kube.lease import Leadership
 from gpumem_operator.metrics.controller import LEADER
@@ -45,7 +45,7 @@ from gpumem_operator.metrics.server import serve
 from gpumem_operator.metrics.tenants import TenantsCollector
 from gpumem_operator.metrics.usage import UsageCollector, showing
 from gpumem_operator.reports.pictures import Sender
-from gpumem_operator.reports.report import Acknowledgement, Order
+from gpumem_operator.reports.report import Acknowledgement
 from gpumem_operator.reports.snapshot import Snapshot
 
 _LOG = logging.getLogger(__name__)
@@ -243,7 +243,7 @@ class Controller:
                 intake = ReportIntake(
                     board,
                     writer,
-                    orders=exchange,
+                    exchange=exchange,
                     options=self.options,
                     reports=self.options.reports,
                     lapsed=self.lapsed,
@@ -277,13 +277,13 @@ def _statuses(cache: Cache) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         yield namespace, name, row.value.status
 
 
-def _exchange(orders: OrderBook, heard: Callable[[Sender], None]) -> Exchange:
+def _exchange(orders: OrderBook, heard: Callable[[Sender], bool]) -> Exchange:
     """How the endpoint for reports hands answers in and orders out; `heard` learns who came."""
 
-    def exchange(sender: Sender, said: Sequence[Acknowledgement]) -> list[Order]:
+    def exchange(sender: Sender, said: Sequence[Acknowledgement]) -> Wanted:
         orders.heed(sender, said, utc_now())
-        heard(sender)
-        return orders.of(sender)
+        urgent = heard(sender)
+        return Wanted(orders.of(sender), urgent)
 
     return exchange
 

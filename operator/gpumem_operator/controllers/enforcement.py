@@ -96,11 +96,18 @@ class EnforcementWorker:
         self._snapshot = snapshot
         self._wake.set()
 
-    def hear(self, sender: Sender) -> None:
-        """A report came: where it may show a pod over its limit, its node is looked at soon."""
+    def hear(self, sender: Sender) -> bool:
+        """A report came: where it may show a pod over its limit, its node is looked at soon.
+
+        Whether the sender shall report every 500 ms: because of a pod over its limit, which it may
+        not know of, as on a GPU that the pod has not asked for.
+        """
         if (node := self._board.node_of_excess(sender)) is not None:
             self._heard.add(node)
             self._wake.set()
+        if sender.kind == "Sidecar":
+            return sender.id in self._watched
+        return any(one.node == sender.id for one in self._watched.values())
 
     async def run(self) -> None:
         try:

@@ -13,9 +13,10 @@ from gpumem_operator.controllers.report_service import LeaderLabelWorker
 from gpumem_operator.controllers.usage import UsageBoard
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
+from gpumem_operator.intake.exchange import Exchange
 from gpumem_operator.intake.identity import Identities
 from gpumem_operator.intake.senders import Accounts, account
-from gpumem_operator.intake.server import Documents, Exchange, Intake
+from gpumem_operator.intake.server import Documents, Intake
 from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import SECRETS
 from gpumem_operator.kube.serving import ServingCertificate
@@ -29,7 +30,7 @@ class ReportIntake:
         board: UsageBoard,
         writer: Writer,
         *,
-        orders: Exchange,
+        exchange: Exchange,
         options: ControllerOptions,
         reports: ReportOptions,
         lapsed: Callable[[], str | None],
@@ -48,7 +49,7 @@ class ReportIntake:
                 reader=account(namespace, reports.reader_account),
             ),
             limits=board.limits_of,
-            orders=orders,
+            exchange=exchange,
             measured=board.measures,
             expected=board.expects,
             refused=board.why_refused,

@@ -15,7 +15,7 @@ takes the Authorization header for itself and passes on nothing that says who as
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from gpumem_operator import names
 from gpumem_operator.intake.answers import JSON, Refusal
 from gpumem_operator.intake.bodies import Bodies
+from gpumem_operator.intake.exchange import Exchange
 from gpumem_operator.intake.identity import (
     CanNotAsk,
     Identities,
@@ -39,7 +40,7 @@ from gpumem_operator.intake.senders import Accounts, NotAllowed, claimed, sender
 from gpumem_operator.kube.serving import ServingCertificate
 from gpumem_operator.metrics.intake import ANSWERS
 from gpumem_operator.reports.pictures import Sender
-from gpumem_operator.reports.report import Acknowledgement, Answer, Limit, Order
+from gpumem_operator.reports.report import Answer, Limit
 from gpumem_operator.reports.store import OutOfSequence, Store, TooManySenders
 from gpumem_operator.serving.listener import Listener
 from gpumem_operator.serving.places import Limits
@@ -65,8 +66,6 @@ LIMITS: Final = Limits(
 _SHUTDOWN_SECONDS: Final = 1.0
 
 LimitsOf = Callable[[Sender], list[Limit]]
-Exchange = Callable[[Sender, Sequence[Acknowledgement]], list[Order]]
-"""Takes what a sender says about its orders; gives those that are open."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Intake:
         *,
         accounts: Accounts,
         limits: LimitsOf,
-        orders: Exchange,
+        exchange: Exchange,
         measured: Callable[[Sender], bool],
         expected: Callable[[Sender], bool] = lambda _: False,
         refused: Callable[[Sender], str | None] = lambda _: None,
@@ -103,7 +102,7 @@ class Intake:
         self._identities = identities
         self._accounts = accounts
         self._limits = limits
-        self._orders = orders
+        self._exchange = exchange
         self._measured = measured
         """Whether what the sender sees is of use to anybody."""
         self._expected = expected
@@ -217,10 +216,12 @@ class Intake:
             raise Refusal(409, str(error)) from None
         except TooManySenders as error:
             raise Refusal(503, str(error), retry_seconds=30) from None
+        wanted = self._exchange(sender, report.acknowledgements)
         answer = Answer(
             next="Any" if whole else "Full",
+            urgent=wanted.urgent,
             limits=self._limits(sender),
-            orders=self._orders(sender, report.acknowledgements),
+            orders=wanted.orders,
         )
         return web.Response(body=answer.model_dump_json(by_alias=True).encode(), content_type=JSON)
 

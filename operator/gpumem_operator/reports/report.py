@@ -250,5 +250,8 @@ class Answer(Ours):
     schema_version: Literal[1] = 1
     next: Literal["Full", "Any"] = "Any"
     """Full: the leader has no picture of this sender."""
+    urgent: bool = False
+    """Whether a picture is wanted every 500 ms: a pod of the sender is over its limit, if only by
+    what the leader alone knows."""
     limits: list[Limit] = []
     orders: list[Order] = []
