@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from gpumem_sidecar import settings as read_settings
 from gpumem_sidecar.health import serve
@@ -98,8 +99,10 @@ def _news() -> Callable[[str], None]:
     def say(text: str) -> None:
         nonlocal last
         if text != last:
-            print(f"gpumem_sidecar: {text}", flush=True)
             last = text
+            # Whoever reads the log may have gone: that ends no thread that measures or reports.
+            with suppress(OSError):
+                print(f"gpumem_sidecar: {text}", flush=True)
 
     return say
 

@@ -92,25 +92,33 @@ class Reporter:
             return None
 
     def _send(self, message: bytes) -> None:
+        # Whatever is raised, this thread goes on: nobody looks whether it is there.
         try:
             reply = self._channel.post(message)
         except Exception as error:
-            # Whatever it is: this thread goes on. Only words that are known to hold no token.
+            # Only words that are known to hold no token.
             known = isinstance(error, (OSError, HTTPException))
             detail = f": {error}" if known else ""
-            self._say(f"no report arrives: {type(error).__name__}{detail}")
-            with self._changed:
-                self._outbox.failed(self._clock(), self._jitter())
+            self._failed(f"no report arrives: {type(error).__name__}{detail}")
             return
-        answer = self._answer(reply) if 200 <= reply.status < 300 else None
-        # Files are written meanwhile: the sampler must not wait for them.
-        done = self._carry_out(answer.orders) if answer else []
+        try:
+            answer = self._answer(reply) if 200 <= reply.status < 300 else None
+            # Files are written meanwhile: the sampler must not wait for them.
+            done = self._carry_out(answer.orders) if answer else []
+        except Exception as error:
+            self._failed(f"the answer to a report can not be followed: {type(error).__name__}")
+            return
         with self._changed:
             if answer is not None:
                 self._outbox.accepted(answer, self._clock(), done)
             else:
                 self._heed(reply)
             self._set_urgent(self._outbox.urgent)
+
+    def _failed(self, why: str) -> None:
+        self._say(why)
+        with self._changed:
+            self._outbox.failed(self._clock(), self._jitter())
 
     def _answer(self, reply: Reply) -> Answer | None:
         try:

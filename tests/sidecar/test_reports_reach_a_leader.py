@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
 from devcluster.pki import Authority
+from gpumem_sidecar.answer import Order
 from gpumem_sidecar.channel import Channel
 from gpumem_sidecar.outbox import Outbox
 from gpumem_sidecar.picture import Picture, Process
@@ -47,7 +48,7 @@ class Sending:
             Channel(url, Trust(authority.pair.certificate.decode()), str(token)),
             self.said.append,
             self.urgent.append,
-            carry_out=lambda orders: [Acknowledgement(one.id, "Unsupported") for one in orders],
+            carry_out=_carry_out,
             jitter=lambda: 0.0,
         )
         self.thread = threading.Thread(target=self.reporter.run)
@@ -67,6 +68,12 @@ def sending(leader: Leader, authority: Authority, tmp_path: Path) -> Iterator[Se
     started = Sending(leader.url, authority, tmp_path / "token")
     yield started
     started.end()
+
+
+def _carry_out(orders: Collection[Order]) -> list[Acknowledgement]:
+    if any(order.id == "breaks" for order in orders):
+        raise ZeroDivisionError
+    return [Acknowledgement(order.id, "Unsupported") for order in orders]
 
 
 def test_reports_come_in_order_over_one_connection(leader: Leader, sending: Sending) -> None:
@@ -174,6 +181,7 @@ BROKEN = {
     "not UTF-8": Reply(200, b"\xff"),
     "an error of the server": Reply(500, {"error": "a fault"}),
     "no leader": Reply(503, b""),
+    "nested too deeply": Reply(200, b"[" * 200_000),
 }
 
 
@@ -184,6 +192,15 @@ def test_a_broken_answer_is_followed_by_another_try(
     leader.replies = [reply]
     sending.take(PICTURES[1])
     assert leader.wait_for(2)[1].report["kind"] == "Full"
+
+
+def test_reports_go_on_after_an_order_that_breaks_whoever_carries_it_out(
+    leader: Leader, sending: Sending
+) -> None:
+    leader.replies = [answer(orders=[{"id": "breaks", "action": "Reclaim"}])]
+    sending.take(PICTURES[1])
+    assert leader.wait_for(2)[1].report["acknowledgements"] == []
+    assert "the answer to a report can not be followed: ZeroDivisionError" in sending.said
 
 
 def test_what_a_newer_leader_adds_is_no_error(leader: Leader, sending: Sending) -> None:

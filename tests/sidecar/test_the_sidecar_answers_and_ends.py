@@ -12,10 +12,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
+from devcluster.pki import Authority
 from devcluster.roleprocess import free_ports
+from leader import leading
 from patience import PATIENCE_SECONDS
 from shimmed import SIDECAR
 
@@ -99,3 +102,25 @@ def test_it_answers_its_probe_while_others_keep_connections_open() -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
             assert answer.status == 200
         assert len(os.listdir(f"/proc/{process.pid}/task")) < 50
+
+
+def test_it_reports_although_nobody_reads_its_log_any_more(tmp_path: Path) -> None:
+    authority = Authority()
+    token = tmp_path / "token"
+    token.write_text("first")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with leading(tmp_path, authority) as leader:
+        variables = environment(str(free_ports(1)[0])) | {
+            "GPUMEM_REPORT_URL": leader.url,
+            "GPUMEM_REPORT_CA": authority.pair.certificate.decode(),
+            "GPUMEM_REPORT_TOKEN_FILE": str(token),
+        }
+        command = [sys.executable, "-m", "gpumem_sidecar"]
+        process = subprocess.Popen(command, env=variables, stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        with process:
+            try:
+                leader.wait_for(1)
+            finally:
+                process.kill()
