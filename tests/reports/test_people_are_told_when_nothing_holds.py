@@ -71,6 +71,32 @@ def test_a_pod_that_a_new_leader_is_the_first_to_see_is_told_at_once() -> None:
     assert told(leader(), seen(fresh), 1) == ["LimitNotHeld"]
 
 
+def test_hits_of_a_pod_that_a_new_leader_is_the_first_to_see_are_told_at_once() -> None:
+    young = replace(HELD, pod=replace(HELD.pod, created="2026-03-01T12:00:01Z"))
+    assert told(leader(), seen(young, hits=3), 1) == ["CapHit"]
+
+
+def test_hits_of_one_framework_hide_none_of_another() -> None:
+    incidents, cupy = leader(), TORCH._replace(framework="cupy")
+    both = replace(seen(HELD), cap_hits={TORCH: 3, cupy: 1})
+    [one] = incidents.look(both, LATER)
+    assert one.message.startswith(
+        "torch in container main ran into its memory cap 3 times, cupy in container main ran into"
+        " its memory cap once: allocations failed"
+    )
+    assert told(incidents, both, LATER + PAUSE_SECONDS) == []
+
+
+def test_hits_that_could_not_be_posted_are_told_after_the_pause() -> None:
+    incidents = leader()
+    told(incidents, seen(HELD, hits=1), 1)
+    [one] = incidents.look(seen(HELD, hits=3), LATER)
+    incidents.take_back(one)
+    assert told(incidents, seen(HELD, hits=3), LATER + 1) == []
+    [again] = incidents.look(seen(HELD, hits=4), LATER + PAUSE_SECONDS)
+    assert "ran into its memory cap 3 times" in again.message
+
+
 def test_a_container_without_a_limit_hides_no_other() -> None:
     whole, shared = container("a-whole", limit=None), container("trainer")
     both = use(

@@ -14,9 +14,10 @@ Each kind is told at most once in ten minutes for a pod, and at most so many at 
 over, or could not be posted, is told at a later look, if it still holds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from gpumem_operator.reports.cap_hits import CapPlace
 from gpumem_operator.reports.enforcer import Enforcer
@@ -35,6 +36,14 @@ Fall = tuple[str, str]
 """Name of a container, and the reason why nothing holds its limit."""
 
 
+class Hit(NamedTuple):
+    """Whose cap was hit, and how often it was when that was told last, and is now."""
+
+    place: CapPlace
+    before: int
+    now: int
+
+
 @dataclass(frozen=True, slots=True)
 class Incident:
     """One Event on one pod."""
@@ -44,6 +53,8 @@ class Incident:
     message: str
     falls: frozenset[Fall] = frozenset()
     """What it tells of, for LimitNotHeld."""
+    hits: tuple[Hit, ...] = ()
+    """Likewise, for CapHit."""
 
 
 class Incidents:
@@ -71,16 +82,17 @@ class Incidents:
             uid, reason = one.pod.uid, one.reason
             if len(told) < min(room, MOST_AT_ONCE) and self._may_tell(uid, reason, now):
                 self._told[uid, reason] = now
-                self._accept(one, snapshot)
+                self._accept(one)
                 told.append(one)
         self._forget(snapshot.pods)
         return told
 
     def take_back(self, incident: Incident) -> None:
-        """It could not be posted: a fall is told again after the pause, if it still holds."""
+        """It could not be posted: it is told again after the pause, a fall if it still holds."""
+        uid = incident.pod.uid
         if incident.falls:
-            uid = incident.pod.uid
             self._fallen[uid] = self._fallen.get(uid, frozenset()) - incident.falls
+        self._hits |= {hit.place: hit.before for hit in incident.hits}
 
     def _falls(self, pods: Mapping[str, PodView], *, young: bool) -> Iterator[Incident]:
         for uid, view in pods.items():
@@ -90,7 +102,7 @@ class Incidents:
                 if view.enforcer.kind != "Unknown":
                     self._fallen[uid] = frozenset()
                 continue
-            if before is None and young and view.use.pod.created <= self._since:
+            if before is None and young and self._is_old(view.use.pod):
                 self._fallen[uid] = falls
                 continue
             kept = _not_held_since(before or frozenset(), view)
@@ -99,24 +111,31 @@ class Incidents:
                 yield Incident(view.use.pod, LIMIT_NOT_HELD, _not_held(view), falls)
 
     def _hit(self, snapshot: Snapshot, *, young: bool) -> Iterator[Incident]:
+        found: defaultdict[str, list[Hit]] = defaultdict(list)
         for place, count in snapshot.cap_hits.items():
+            if (view := snapshot.pods.get(place.pod_uid)) is None:
+                continue
             before = self._hits.get(place)
-            if young and before is None:
+            if before is None and young and self._is_old(view.use.pod):
                 self._hits[place] = count
-            elif count > (before or 0) and place.pod_uid in snapshot.pods:
-                pod = snapshot.pods[place.pod_uid].use.pod
-                yield Incident(pod, CAP_HIT, _ran_into(place, count - (before or 0)))
+            elif count > (before or 0):
+                found[place.pod_uid].append(Hit(place, before or 0, count))
+        for uid, hits in found.items():
+            pod = snapshot.pods[uid].use.pod
+            yield Incident(pod, CAP_HIT, _ran_into(hits), hits=tuple(hits))
+
+    def _is_old(self, pod: MeasuredPod) -> bool:
+        """Whether an earlier leader had the time to tell of it."""
+        return pod.created <= self._since
 
     def _may_tell(self, uid: str, reason: str, now: float) -> bool:
         return now - self._told.get((uid, reason), float("-inf")) >= PAUSE_SECONDS
 
-    def _accept(self, one: Incident, snapshot: Snapshot) -> None:
+    def _accept(self, one: Incident) -> None:
         uid = one.pod.uid
-        if one.reason == LIMIT_NOT_HELD:
+        self._hits |= {hit.place: hit.now for hit in one.hits}
+        if one.falls:
             self._fallen[uid] = self._fallen.get(uid, frozenset()) | one.falls
-        else:
-            hits = snapshot.cap_hits.items()
-            self._hits |= {place: count for place, count in hits if place.pod_uid == uid}
 
     def _forget(self, uids: Iterable[str]) -> None:
         kept = set(uids)
@@ -159,10 +178,17 @@ def _why(enforcer: Enforcer) -> str:
     return explain(enforcer.reason) + (f" ({enforcer.detail})" if enforcer.detail else "")
 
 
-def _ran_into(place: CapPlace, times: int) -> str:
-    often = "once" if times == 1 else f"{times} times"
+def _ran_into(hits: Sequence[Hit]) -> str:
+    told = [_how_often(hit) for hit in hits[:_MOST_NAMED]]
+    more = f", and {len(hits) - _MOST_NAMED} more" if len(hits) > _MOST_NAMED else ""
     return (
-        f"{place.framework} in container {place.container} ran into its memory cap {often}:"
-        " allocations failed although the card may have had room. Use less in the program (smaller"
-        " batches, emptied caches), or declare more."
+        f"{', '.join(told)}{more}: allocations failed although the card may have had room. Use"
+        " less in the program (smaller batches, emptied caches), or declare more."
     )
+
+
+def _how_often(hit: Hit) -> str:
+    times = hit.now - hit.before
+    often = "once" if times == 1 else f"{times} times"
+    place = hit.place
+    return f"{place.framework} in container {place.container} ran into its memory cap {often}"
