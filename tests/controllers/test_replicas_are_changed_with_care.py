@@ -185,6 +185,16 @@ async def test_nothing_is_written_where_nothing_changes() -> None:
     assert await stage.look(after=1000) == []
 
 
+async def test_an_edit_that_changes_no_replicas_is_told_all_the_same() -> None:
+    stage = Stage(serve=[8, 8])
+    await stage.look()
+    ((_, row),) = list(stage.cache.policies.rows())
+    targets = [ScalingTarget.model_validate(entry(targetPercent=84))]
+    stage.cluster.store_status(targets, row.version + 1, dict(row.value.status))
+    assert [what for what, _ in await stage.look()] == ["status"]
+    assert "84% is wanted" in stage.told()[0]["message"]
+
+
 async def test_a_number_of_engines_that_moves_is_written_once_a_minute() -> None:
     stage = Stage(serve=[8, 8])
     signal = {"metricName": "tgi_queue_size", "port": 80, "targetValue": "1"}

@@ -6,6 +6,7 @@ from typing import Any, Final
 from gpumem_operator.api import conditions
 from gpumem_operator.api.transitions import Finding
 from gpumem_operator.scaling import reasons
+from gpumem_operator.scaling.used import without_amounts
 
 _NOT_FOLLOWING: Final = frozenset(
     {
@@ -44,8 +45,8 @@ def settled_entries(
     *,
     numbers_are_old: bool = True,
 ) -> list[Mapping[str, Any]]:
-    """The entries to store. Where only numbers moved, a stored one stands: a percentage until it
-    moved by more than one, the metric of an engine until the stored number is old."""
+    """The entries to store. Where only measured numbers moved, a stored one stands: a percentage
+    until it moved by more than one, the metric of an engine until the stored number is old."""
     before = {_title(entry): entry for entry in stored if entry.get("targetRef")}
     return [
         _settled(entry, before.get(_title(entry), {}), numbers_are_old=numbers_are_old)
@@ -65,7 +66,8 @@ def _settled(
         return entry if numbers_are_old else stored
     if now is None or then is None:
         return entry
-    return stored if abs(now - then) <= 1 else entry
+    says_the_same = without_amounts(entry["message"]) == without_amounts(stored.get("message", ""))
+    return stored if says_the_same and abs(now - then) <= 1 else entry
 
 
 def _title(entry: Mapping[str, Any]) -> str:

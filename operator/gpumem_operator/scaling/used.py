@@ -1,11 +1,13 @@
 """Metric `Used`: measured GPU memory in percent of the limits."""
 
+import re
 from collections.abc import Sequence
 
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.scaling.facts import PodLoad, Reading, TargetPod
 
 NO_LIMIT = "NoLimit"
+_AMOUNTS = re.compile(r"hold \d+% of their limits \(\S+ of ")
 
 
 def by_use(pods: Sequence[TargetPod], target_percent: int) -> Reading:
@@ -27,6 +29,11 @@ def by_use(pods: Sequence[TargetPod], target_percent: int) -> Reading:
         f" {len(known)} pod{'' if len(known) == 1 else 's'}), and {target_percent}% is wanted"
     )
     return Reading(loads, told, percent)
+
+
+def without_amounts(message: str) -> str:
+    """What a message with such a text says beside what the pods hold, which moves all the time."""
+    return _AMOUNTS.sub("hold a part of their limits (of ", message)
 
 
 def _load(pod: TargetPod, stand_in: int, target_percent: int) -> PodLoad:

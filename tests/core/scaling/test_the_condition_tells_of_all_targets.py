@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gpumem_operator.scaling import reasons
 from gpumem_operator.scaling.condition import scaling_active, settled_entries
+from gpumem_operator.scaling.facts import TargetPod
 from gpumem_operator.scaling.memory import Memory
 from gpumem_operator.scaling.stored import decided, memory_of
 from scaling_builders import decision, pods, target
@@ -14,6 +17,11 @@ from scaling_builders import decision, pods, target
 def entry(reason: str, name: str = "serve", **fields: Any) -> dict[str, Any]:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     return {"targetRef": reference, "reason": reason, "message": f"About {name}.", **fields}
+
+
+def told(found: tuple[TargetPod, ...], **fields: Any) -> dict[str, Any]:
+    """What a status says of pods, by a decision that changes nothing."""
+    return decided(target().target_ref, decision(found, **fields))
 
 
 def test_all_targets_follow() -> None:
@@ -34,14 +42,31 @@ def test_many_are_counted() -> None:
 
 
 def test_numbers_that_move_by_one_percent_are_no_reason_to_write() -> None:
-    stored = [entry(reasons.ON_TARGET, currentPercent=80)]
-    near = [entry(reasons.ON_TARGET, currentPercent=81, message="About 81.")]
-    far = [entry(reasons.ON_TARGET, currentPercent=82, message="About 82.")]
-    other = [entry(reasons.STABILIZING, currentPercent=80)]
+    stored, near, far = ([told(pods(percent, percent))] for percent in (80, 81, 83))
+    other = [{**stored[0], "reason": reasons.STABILIZING}]
     assert settled_entries(near, stored) == stored
     assert settled_entries(far, stored) == far
     assert settled_entries(other, stored) == other
     assert settled_entries(near, []) == near
+
+
+UNKNOWN = ("Silent", "Silent", "Silent")
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (told(pods(80, 80)), told(pods(80, 80), targetPercent=84)),
+        (told(pods(80, *UNKNOWN)), told(pods(80, *UNKNOWN[:2], "Timeout"))),
+    ],
+    ids=["another percentage is wanted", "pods are unknown for another reason"],
+)
+def test_what_a_message_says_beside_moving_numbers_is_written(
+    before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    moving = {"message": now["message"]}
+    assert {**before, **moving} == now, "nothing else tells them apart"
+    assert settled_entries([now], [before], numbers_are_old=False) == [now]
 
 
 def test_what_is_stored_in_a_way_that_is_not_understood_is_forgotten() -> None:
