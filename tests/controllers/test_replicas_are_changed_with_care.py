@@ -128,7 +128,8 @@ class Stage:
         self.cache.namespaces.see(NAMESPACE)
         self.cluster = Cluster(self.cache, {name: len(held) for name, held in loads.items()})
         self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-        self.board = UsageBoard(self.cache, values=Values(), monotonic=lambda: 100.0)
+        self.seconds = 100.0
+        self.board = UsageBoard(self.cache, values=Values(), monotonic=lambda: self.seconds)
         for name, held in loads.items():
             for number, gib in enumerate(held):
                 self._pod(name, f"{name}-{number}", gib)
@@ -152,6 +153,13 @@ class Stage:
         self.cache.pods.see(sealed(raw, SEAL))
         uid = raw["metadata"]["uid"]
         self.board.store.take(Sender("Sidecar", uid), report(process(gib * GIB, pod=uid)), 100.0)
+
+    def loses_sight(self) -> None:
+        """From now on nobody knows what any pod holds."""
+        self.seconds += 2
+        for _, row in self.cache.pods.rows():
+            unknown = report(process("NotAvailable", pod=row.uid), sequence=2)
+            self.board.store.take(Sender("Sidecar", row.uid), unknown, self.seconds)
 
     async def look(
         self, *, after: float = 10.0, signal: str | None = None
@@ -205,6 +213,32 @@ async def test_a_number_of_engines_that_moves_is_written_once_a_minute() -> None
     assert [what for what, _ in await stage.look(signal="0.96")] == ["status"]
     assert "0.96" in stage.told()[0]["message"]
     assert ("scale", 4) in await stage.look(signal="2"), "what follows does not wait"
+
+
+async def test_scaling_that_stops_while_a_leader_is_new_is_told_when_it_is_no_more() -> None:
+    stage = Stage(serve=[8, 8])
+    await stage.look()
+    stage.loses_sight()
+    assert [what for what, _ in await stage.look()] == ["status"]
+    assert await stage.look(after=100) == [("Warning", "TooManyUnknown")]
+    assert await stage.look() == []
+
+
+async def test_an_event_that_is_refused_keeps_no_replicas_from_changing() -> None:
+    stage = Stage(serve=[10, 10], gone=[8])
+    del stage.cluster.replicas["gone"]
+    stage.cluster.errors["events"] = [ApiError("POST", "500 busy", 500)]
+    assert ("scale", 3) in await stage.look()
+    assert stage.cluster.errors["events"] == []
+
+
+async def test_an_event_that_was_refused_is_posted_at_the_next_look() -> None:
+    stage = Stage(serve=[8, 8])
+    await stage.look(after=100)
+    stage.loses_sight()
+    stage.cluster.errors["events"] = [ApiError("POST", "500 busy", 500)]
+    assert [what for what, _ in await stage.look()] == ["status"]
+    assert await stage.look() == [("Warning", "TooManyUnknown")]
 
 
 async def test_a_status_that_others_write_is_tried_again_from_what_they_wrote() -> None:

@@ -80,6 +80,8 @@ class ScalingWorker:
         self._refused: dict[Place, tuple[datetime, Hold]] = {}
         self._told: dict[Key, datetime] = {}
         """When the status of a policy was written."""
+        self._unsaid: set[Key] = set()
+        """Policies whose scaling stopped, of which no event has told yet."""
 
     async def run(self) -> None:
         async with asking() as signals:
@@ -98,6 +100,8 @@ class ScalingWorker:
         ]
         keys = {_key(entry.record) for entry in entries}
         self._told = {key: at for key, at in self._told.items() if key in keys}
+        self._unsaid &= keys
+        self._refused = {place: why for place, why in self._refused.items() if place[0] in keys}
         if not entries:
             return
         snapshot = self._snapshot()
@@ -171,13 +175,15 @@ class ScalingWorker:
         finding = scaling_active(entries) if entries else None
         conditions = self._conditions(record, status, finding)
         told = {"scaling": entries, "conditions": conditions}
-        if not differs(status, told):
-            return
-        path = POLICIES.path(record.name, namespace=record.namespace, subresource="status")
-        await self._writer.store_status(path, row.version, told)
-        self._told[key] = self._now()
-        if finding is not None:
-            await self._warn(record, condition(status, SCALING_ACTIVE), finding)
+        if differs(status, told):
+            path = POLICIES.path(record.name, namespace=record.namespace, subresource="status")
+            await self._writer.store_status(path, row.version, told)
+            self._told[key] = self._now()
+            if finding and condition(status, SCALING_ACTIVE).get("reason") != finding.reason:
+                self._unsaid.add(key)
+        # What was decided is done also where nobody can be told of it.
+        with attempt("scaling", f"event on policy {key[0]}/{key[1]}"):
+            await self._warn(record, finding)
 
     def _conditions(
         self, record: PolicyRecord, status: Mapping[str, Any], finding: Finding | None
@@ -189,15 +195,17 @@ class ScalingWorker:
             current, [finding], generation=record.generation, now=timestamp(self._now())
         )
 
-    async def _warn(
-        self, policy: PolicyRecord, before: Mapping[str, Any], finding: Finding
-    ) -> None:
-        """One event where scaling stops; none where a new leader has yet to hear of use."""
-        if finding.status == "True" or before.get("reason") == finding.reason:
+    async def _warn(self, policy: PolicyRecord, finding: Finding | None) -> None:
+        """One event where scaling stops; where a new leader has yet to hear of use, later."""
+        key = _key(policy)
+        if finding is None or finding.status == "True":
+            self._unsaid.discard(key)
+        if finding is None or key not in self._unsaid:
             return
         if finding.reason == reasons.TOO_MANY_UNKNOWN and not self._alarms.hears_of_all:
             return
         await self._alarms.tell(about_policy(policy), kind=finding.reason, message=finding.message)
+        self._unsaid.discard(key)
 
     async def _scale(self, workload: Workload, made: Decision) -> None:
         reference, scale = workload.target.target_ref, workload.scale
