@@ -47,12 +47,15 @@ class Cluster(Api):
     replicas: dict[str, int]
     done: list[tuple[str, Any]] = field(default_factory=list)
     errors: dict[str, list[ApiError]] = field(default_factory=dict)
+    meanwhile: dict[str, int] = field(default_factory=dict)
+    """What somebody else has changed by the time of an error."""
 
     async def request(self, method: str, path: str, **fields: Any) -> Raw:
         if method == "GET":
             return self._read(path)
         name = path.split("/")[-1]
         if waiting := self.errors.get(name):
+            self.replicas |= self.meanwhile
             raise waiting.pop(0)
         return self._write(path, fields["body"])
 
@@ -274,9 +277,21 @@ async def test_a_refused_change_is_a_condition_for_a_while_and_no_error_loop() -
 async def test_replicas_that_somebody_changed_meanwhile_are_left_to_the_next_look() -> None:
     stage = Stage(serve=[10, 10])
     stage.cluster.errors["scale"] = [ApiError("PATCH", "422 test failed", 422)]
+    stage.cluster.meanwhile = {"serve": 1}
     assert [what for what, _ in await stage.look()] == ["status"]
     assert ("scale", 3) in await stage.look()
-    assert [one["toReplicas"] for one in stage.told()[0]["changes"]] == [3]
+    assert stage.told()[0]["changes"][-1]["fromReplicas"] == 1
+
+
+async def test_replicas_that_the_kind_itself_refuses_are_not_tried_at_every_look() -> None:
+    stage = Stage(serve=[10, 10])
+    invalid = ApiError("PATCH", "422 spec.replicas: Invalid value: 3: at most 2", 422)
+    stage.cluster.errors["scale"] = [invalid] * 99
+    assert [what for what, _ in await stage.look()] == ["status"]
+    assert ("Warning", "Unreadable") in await stage.look()
+    assert "at most 2" in stage.told()[0]["message"]
+    assert await stage.look() == []
+    assert len(stage.cluster.errors["scale"]) == 98, "it was tried once"
 
 
 async def test_one_target_that_fails_keeps_none_of_the_others() -> None:
