@@ -7,6 +7,7 @@ from typing import Any
 
 from controllers.recording import Leads
 from controllers.stored import Raw, managed_pod, policy, sealed
+from gpumem_operator import names
 from gpumem_operator.api.seal import Seal
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
@@ -109,6 +110,11 @@ class Stage:
     def monotonic(self) -> float:
         """The clock by which reports are taken in."""
         return self.now.timestamp()
+
+    def ignores_the_namespace(self) -> None:
+        """From now on the operator leaves it alone."""
+        metadata = {"resourceVersion": "2", "labels": {names.IGNORE_LABEL: "true"}}
+        self.cache.namespaces.see({"metadata": NAMESPACE["metadata"] | metadata})
 
     def passes(self, seconds: float) -> None:
         """On both clocks."""

@@ -7,6 +7,9 @@ from datetime import timedelta
 import pytest
 
 from controllers.overuse_stage import Stage
+from gpumem_operator.enforcement.facts import Target
+from gpumem_operator.enforcement.steps import Orders
+from gpumem_operator.reports.pictures import Sender
 
 
 @pytest.fixture
@@ -58,3 +61,15 @@ async def test_without_its_policy_nothing_is_said_of_a_pod_any_more(stage: Stage
     stage.cache.policies.drop(("team", "training"), "uid-of-training")
     assert await stage.hears(9) == ["NotJudged"]
     assert await stage.hears(9) == []
+
+
+async def test_orders_about_a_pod_that_is_not_judged_any_more_are_taken_back(stage: Stage) -> None:
+    await stage.hears(9)
+    [pod] = stage.cluster.pods.values()
+    sender = Sender("NodeAgent", "gpu-1")
+    target = Target(sender, "main", 100, 7)
+    stage.orders.give(pod["metadata"]["uid"], Orders("Kill", (("Kill-1", target),)))
+    assert [order.id for order in stage.orders.of(sender)] == ["Kill-1"]
+    stage.ignores_the_namespace()
+    assert await stage.hears(9) == []
+    assert stage.orders.of(sender) == []

@@ -99,9 +99,7 @@ class EnforcementWorker:
     def hear(self, sender: Sender) -> bool:
         """A report came: where it may show a pod over its limit, its node is looked at soon.
 
-        Whether the sender shall report every 500 ms: because of a pod over its limit, which it may
-        not know of, as on a GPU that the pod has not asked for.
-        """
+        Whether the sender, which may not know of an excess, shall report every 500 ms."""
         if (node := self._board.node_of_excess(sender)) is not None:
             self._heard.add(node)
             self._wake.set()
@@ -146,9 +144,9 @@ class EnforcementWorker:
                 use for uid, use in found.items() if uid in self._watched or use.pod.node in heard
             ]
         suspects = self._ordered(Gathering(self._cache, self._board).suspects(uses))
-        judged = {suspect.facts.uid for suspect in suspects}
-        # Where no policy decides any more, nobody has to be watched.
-        self._watched = {uid: one for uid, one in self._watched.items() if uid in judged}
+        # Where no policy decides any more, nobody has to be watched, and no order stands.
+        for uid in self._watched.keys() - {suspect.facts.uid for suspect in suspects}:
+            self._let_be(uid)
         for suspect in suspects:
             with attempt("enforcement", f"pod {suspect.title}"):
                 await self._treat(suspect)
@@ -207,6 +205,9 @@ class EnforcementWorker:
             ends = grace_ends(condition, suspect.facts.settings)
             self._watched[uid] = _Watched(suspect.entry.measured.node, ends)
             return
+        self._let_be(uid)
+
+    def _let_be(self, uid: str) -> None:
         self._watched.pop(uid, None)
         self._tried.pop(uid, None)
         self._orders.forget(uid)
