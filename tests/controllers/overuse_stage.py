@@ -30,7 +30,8 @@ class Cluster(Api):
         self.pods: dict[str, Raw] = {}
         self.done: list[str] = []
         self._enforcement = enforcement
-        self._status: Raw = {}
+        self.generation = 1
+        self.status: Raw = {}
         self._version = 1
 
     async def request(self, method: str, path: str, **fields: Any) -> Raw:  # noqa: ARG002
@@ -47,16 +48,18 @@ class Cluster(Api):
         if path.endswith("/eviction"):
             self.done.append("evicted")
         if "/gpumemorypolicies/" in path:
-            self._status |= body["status"]
+            self.status |= body["status"]
+            for one in body["status"].get("conditions") or ():
+                self.done.append(f"{one['type']}={one['status']} of {one['observedGeneration']}")
             if lines := body["status"].get("recentActions"):
                 self.done.append(" ".join(["told", *(line["pod"] for line in lines)]))
-            return self.policy(self._status)
+            return self.policy(self.status)
         return dict(body)
 
     def policy(self, status: Raw) -> Raw:
         """The next version of it."""
         self._version += 1
-        raw = policy(selector={}, enforcement=self._enforcement)
+        raw = policy(selector={}, enforcement=self._enforcement, generation=self.generation)
         raw["metadata"]["resourceVersion"] = str(self._version)
         return raw | {"status": status}
 
@@ -115,6 +118,20 @@ class Stage:
         """From now on the operator leaves it alone."""
         metadata = {"resourceVersion": "2", "labels": {names.IGNORE_LABEL: "true"}}
         self.cache.namespaces.see({"metadata": NAMESPACE["metadata"] | metadata})
+
+    def edits_the_policy(self) -> None:
+        """In a way that changes nothing for overuse."""
+        self.cluster.generation += 1
+        self.cache.policies.see(self.cluster.policy(self.cluster.status))
+
+    async def looks_at_everything(self, gib: int) -> list[str]:
+        """What a look at all pods did after a report; 10 s later."""
+        await self.hears(gib, after=10)
+        done = list(self.cluster.done)
+        self.cluster.done.clear()
+        self.worker.look(self.board.snapshot())
+        await self.worker.reconcile()
+        return done + self.cluster.done
 
     def passes(self, seconds: float) -> None:
         """On both clocks."""

@@ -73,3 +73,13 @@ async def test_orders_about_a_pod_that_is_not_judged_any_more_are_taken_back(sta
     stage.ignores_the_namespace()
     assert await stage.hears(9) == []
     assert stage.orders.of(sender) == []
+
+
+async def test_what_a_policy_says_of_overuse_is_about_its_latest_generation(stage: Stage) -> None:
+    assert "Overuse=True of 1" in await stage.looks_at_everything(9)
+    stage.edits_the_policy()
+    assert await stage.looks_at_everything(9) == ["Overuse=True of 2"]
+    assert "Overuse=False of 2" in await stage.looks_at_everything(4)
+    stage.edits_the_policy()
+    assert await stage.looks_at_everything(4) == ["Overuse=False of 3"]
+    assert await stage.looks_at_everything(4) == []

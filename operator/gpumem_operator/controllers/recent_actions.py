@@ -93,7 +93,7 @@ class RecentActions:
             keys |= {
                 key
                 for key, row in self._cache.policies.rows()
-                if over.get(key) or _is_over(row.value)
+                if over.get(key) or _is_to_be_told_again(row.value)
             }
         for key in sorted(keys):
             row = self._cache.policies.get(key)
@@ -137,8 +137,14 @@ def _was_taken_away(line: Mapping[str, Any]) -> bool:
     return line.get("action") in ("Evict", "Delete") and line.get("result") == "Done"
 
 
-def _is_over(entry: PolicyEntry) -> bool:
-    return condition(entry.status, OVERUSE).get("status") == "True"
+def _is_to_be_told_again(entry: PolicyEntry) -> bool:
+    """Whether its condition may be wrong where no pod is over its limit."""
+    stored = condition(entry.status, OVERUSE)
+    return stored.get("status") == "True" or (bool(stored) and _is_outdated(stored, entry))
+
+
+def _is_outdated(stored: Mapping[str, Any], entry: PolicyEntry) -> bool:
+    return stored.get("observedGeneration") != entry.record.generation
 
 
 def _finding(over: list[str], entry: PolicyEntry) -> Finding | None:
@@ -153,7 +159,7 @@ def _finding(over: list[str], entry: PolicyEntry) -> Finding | None:
         wanted = Finding(OVERUSE, "True", PODS_OVER_LIMIT, text)
     stored = condition(entry.status, OVERUSE)
     same = (stored.get("status"), stored.get("message")) == (wanted.status, wanted.message)
-    return None if same else wanted
+    return None if same and not _is_outdated(stored, entry) else wanted
 
 
 def _what_is_done(spec: PolicySpec | None) -> str:
