@@ -4,6 +4,11 @@ A user's program may plant anything there: links to other files of the node, pip
 a read, files of any size, more files than can be read. So every component is opened without
 following a link, nothing is opened that could block, and everything has a limit. Whoever knows
 which processes there are opens their files by name: what else lies there costs nothing.
+
+Who owns a file is not asked. A process may have been another user when it wrote it (setuid), and
+goes on to mean it; with a user namespace of the pod's own, the agent sees the user of a process
+shifted and that of a file not. Either would be a false alarm, and nothing is gained: whoever can
+write here can also take a file away, and speaks for its own pod alone.
 """
 
 from __future__ import annotations

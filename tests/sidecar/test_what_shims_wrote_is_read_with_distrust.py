@@ -59,6 +59,15 @@ def test_only_the_wanted_processes_are_opened(container: Path, run: RunFolder) -
     assert run.ignored == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_counts_whoever_its_process_was_when_it_was_written(
+    container: Path, run: RunFolder
+) -> None:
+    (container / "4711-123456.json").write_bytes(content())
+    os.chown(container / "4711-123456.json", 65534, 65534)
+    assert [state.pid for state in run.of({(4711, 123456)}).states] == [4711]
+
+
 def test_no_folder_is_no_state(tmp_path: Path) -> None:
     assert RunFolder(str(tmp_path / "nowhere")).states() == []
     (tmp_path / "file").write_text("")
