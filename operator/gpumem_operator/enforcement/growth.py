@@ -55,13 +55,15 @@ class _Track:
 
     least: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=SLOTS + 1))
 
+    def goes_on(self, slot: int) -> bool:
+        """Whether it was measured so lately that it would not begin anew."""
+        return self.least[-1][0] >= slot - 1
+
     def take(self, slot: int, amount: int) -> None:
         if self.least and self.least[-1][0] == slot:
             self.least[-1] = slot, min(self.least[-1][1], amount)
-            return
-        if self.least and self.least[-1][0] != slot - 1:
-            self.least.clear()  # nobody looked for a while, and what was then is not known
-        self.least.append((slot, amount))
+        else:
+            self.least.append((slot, amount))
 
 
 class Growths:
@@ -70,19 +72,24 @@ class Growths:
     def __init__(self) -> None:
         self._tracks: dict[Place, _Track] = {}
 
+    def __len__(self) -> int:
+        """Places that are remembered."""
+        return len(self._tracks)
+
     def look(self, holds: Iterable[tuple[str, Hold]], now: float) -> dict[Place, Growth]:
         """Places that grow, from the holds of all pods by uid; `now` in seconds of any clock.
 
-        Places that are not among them are forgotten.
+        Places that are not measured for so long that they begin anew are forgotten.
         """
-        before, self._tracks = self._tracks, {}
+        slot = int(now // SLOT_SECONDS)
+        self._tracks = {place: one for place, one in self._tracks.items() if one.goes_on(slot)}
         found: dict[Place, Growth] = {}
         for uid, hold in holds:
-            place = Place(uid, hold.container, hold.gpu)
-            track = self._tracks[place] = before.get(place) or _Track()
             if hold.used.bytes is None:
                 continue
-            track.take(int(now // SLOT_SECONDS), hold.used.bytes)
+            place = Place(uid, hold.container, hold.gpu)
+            track = self._tracks.setdefault(place, _Track())
+            track.take(slot, hold.used.bytes)
             if (growth := _growth(track, hold, hold.used.bytes)) is not None:
                 found[place] = growth
         return found

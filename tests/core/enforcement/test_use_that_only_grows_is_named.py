@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumem_operator.enforcement.growth import Growth, Growths, Place
+from gpumem_operator.enforcement.growth import SLOT_SECONDS, Growth, Growths, Place
 from overuse import hold
 
 HOUR = 3600
@@ -16,14 +16,20 @@ STEP = 30
 
 
 def watched(
-    use: Callable[[float], float | None], *, hours: float = 1, limit: float = 8
+    use: Callable[[float], float | None],
+    *,
+    hours: float = 1,
+    limit: float = 8,
+    absent: Collection[int] = (),
 ) -> Growth | None:
-    """What is found at the end of so many hours with this use in GiB."""
+    """What is found at the end of so many hours with this use in GiB; in the seconds `absent` the
+    pod is not among those that hold something."""
     growths = Growths()
     found: dict[Place, Growth] = {}
     for step in range(int(hours * HOUR / STEP)):
         now = step * STEP
-        found = growths.look([("pod-1", hold(use(now), limit=limit))], now)
+        seen = [("pod-1", hold(use(now), limit=limit))] if now not in absent else []
+        found = growths.look(seen, now)
     return found.get(Place("pod-1", "main", "g0"))
 
 
@@ -67,6 +73,18 @@ def test_use_that_was_given_back_is_no_leak_any_more() -> None:
 
 def test_a_gap_in_measurement_begins_anew() -> None:
     assert watched(lambda now: None if 1800 <= now < 2700 else 2 + now / HOUR) is None
+
+
+def test_a_pod_of_which_nothing_is_known_for_a_moment_goes_on_growing() -> None:
+    assert watched(lambda now: 2 + now / HOUR, absent=range(1830, 1890)) is not None
+    assert watched(lambda now: 2 + now / HOUR, absent=range(1800, 2700)) is None
+
+
+def test_pods_that_are_gone_are_forgotten() -> None:
+    growths = Growths()
+    for number in range(1000):
+        growths.look([(f"pod-{number}", hold(2))], number * SLOT_SECONDS / 10)
+    assert len(growths) <= 20
 
 
 @given(st.lists(st.sampled_from([None, 1.0, 2.0, 3.0, 9.0]), max_size=200))
