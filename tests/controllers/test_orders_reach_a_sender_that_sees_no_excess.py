@@ -34,7 +34,7 @@ class Sidecar:
         self._sampled = float("-inf")
 
     async def live(self, seconds: float) -> list[str]:
-        """What the leader did meanwhile."""
+        """What the leader did meanwhile about the pod."""
         done: list[str] = []
         for step in range(int(seconds / STEP_SECONDS)):
             self.stage.cluster.done.clear()
@@ -43,7 +43,7 @@ class Sidecar:
             if step * STEP_SECONDS % LOOK_SECONDS == 0:
                 self.stage.worker.look(self.stage.board.snapshot())
             await self.stage.worker.reconcile()
-            done += self.stage.cluster.done
+            done += (one for one in self.stage.cluster.done if not one.startswith("Overuse="))
             self.stage.passes(STEP_SECONDS)
         return done
 
