@@ -21,6 +21,7 @@ from devcluster.simulated_training import Training
 
 SIDECAR_SOURCES = Path(__file__).parent.parent / "sidecar"
 SIDECAR = "gpumem-sidecar"
+SHIM = "gpumem-shim"
 PROGRAM = "simulation/program"
 """`torch`: one whose allocator the shim caps; `torch-uncapped`: one of whose limit the shim is not
 told. Without it: one that no shim knows."""
@@ -45,9 +46,10 @@ class SimulatedPod:
         else:
             self._program = Allocation(driver, "0", mib, prefix=new_namespace())
             inner = child_of(self._program.pid)
-            tell_as_the_shim_would(
-                folder / "run", str(container["name"]), inner, inside=self._program.pid_inside
-            )
+            if has_shim(pod):
+                tell_as_the_shim_would(
+                    folder / "run", str(container["name"]), inner, inside=self._program.pid_inside
+                )
         (folder / "token").write_text(token)
         with (folder / "sidecar.log").open("ab") as log:
             self._sidecar = subprocess.Popen(
@@ -80,6 +82,11 @@ class SimulatedPod:
             "GPUMEM_HEALTH_PORT": str(free_ports(1)[0]),
         }
         return given | here
+
+
+def has_shim(pod: Mapping[str, Any]) -> bool:
+    """Whether admission gave the pod the container that brings the shim."""
+    return any(one["name"] == SHIM for one in pod["spec"].get("initContainers") or ())
 
 
 def tell_as_the_shim_would(run: Path, container: str, pid: int, *, inside: int) -> None:

@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from controllers.recording import Leads
+from controllers.stored import policy
 from enforcement_evidence import process, use
+from gpumem_operator.api.values import Values
+from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.incidents import IncidentWorker
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.api import Api
@@ -47,12 +50,17 @@ def pods(number: int) -> Snapshot:
     return Snapshot(views)
 
 
-async def posted(server: Server, *looks: tuple[float, int], number: int) -> list[str]:
+async def posted(
+    server: Server, *looks: tuple[float, int], number: int, mode: str = "Active"
+) -> list[str]:
     """Reasons of what was posted when pods without a holder are looked at, each time after
     `asked` requests have been answered."""
     clock = [0.0]
+    cache = Cache(Values(), own_namespace="operator")
+    cache.policies.see(policy(namespace=FREE.pod.namespace, mode=mode))
     worker = IncidentWorker(
         Writer(server, Leads()),
+        cache,
         monotonic=lambda: clock[0],
         now=lambda: datetime(2026, 3, 1, 12, tzinfo=UTC),
     )
@@ -85,3 +93,11 @@ def test_what_does_not_fit_into_the_queue_is_posted_at_a_later_look() -> None:
         assert found == ["LimitNotHeld"] * 120
 
     asyncio.run(scene())
+
+
+def test_a_policy_that_only_observes_is_no_reason_to_warn() -> None:
+    async def scene(mode: str) -> list[str]:
+        return await posted(Server(0), (SILENT_AFTER_SECONDS + 1, 0), number=1, mode=mode)
+
+    assert asyncio.run(scene("Active")) == ["LimitNotHeld"]
+    assert asyncio.run(scene("Observe")) == []

@@ -189,6 +189,18 @@ def test_a_selector_covers_another_whatever_the_order_of_its_values() -> None:
     assert covers(LabelSelector(), selector("a"))
 
 
+def test_a_policy_that_enforces_by_no_action_says_that_nothing_is_done() -> None:
+    (empty,) = policies(policy(enforcement={"mode": "Enforce", "actions": []}))
+    ready = condition(status(empty), "Ready")
+    assert (ready["status"], ready["reason"]) == ("True", "NoActions")
+    assert (
+        "nothing is done about pods over their limit. Next step: leave the list" in ready["message"]
+    )
+    for harmless in ({"mode": "Enforce"}, {"mode": "Warn", "actions": []}):
+        (one,) = policies(policy(enforcement=harmless))
+        assert condition(status(one), "Ready")["reason"] == "Applied"
+
+
 def test_a_value_that_counts_as_less_than_was_stored_is_told_whatever_else_is() -> None:
     (long_ago,) = policies(policy(monitoring={"intervalSeconds": 3600}))
     alone = condition(status(long_ago), "Ready")

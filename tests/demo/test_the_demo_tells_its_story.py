@@ -59,7 +59,7 @@ def test_each_step_shows_what_it_promises(story: str) -> None:
         "cached Reclaim: Done",
         "Container trainer holds 518Mi of its limit of 8Gi",
         "From 1 to 2 replicas. Its pods hold 92% of their limits",
-        "From 2 to 1 replicas. Its pods hold 12% of their limits",
+        "From 2 to 1 replica. Its pods hold 12% of their limits",
     ):
         assert shown in story, f"{shown!r} is missing in:\n{story}"
     about_cached = story.partition("involvedObject.name=cached")[2].partition("\n$ ")[0]

@@ -52,7 +52,13 @@ def test_the_message_says_which_process_why_and_where_to_look() -> None:
     [one] = incidents.look(seen(FREE), LATER)
     assert "NoShim (a process without the shim is on the GPU" in one.message
     assert "(process 1)" in one.message
-    assert "kubectl gpumem why pod/name-of-pod-1" in one.message
+    assert "kubectl gpumem why pod/name-of-pod-1 -n team." in one.message
+
+
+def test_where_the_policy_only_observes_nothing_is_to_hold_and_later_it_is_new() -> None:
+    incidents = leader()
+    assert incidents.look(seen(FREE), 1, observed=lambda pod: pod.policy == "training") == []
+    assert told(incidents, seen(FREE), LATER) == ["LimitNotHeld"]
 
 
 def test_a_new_leader_repeats_nothing_that_was_so_before_it() -> None:

@@ -10,6 +10,7 @@ from gpumem_operator.admission.policy_memory import PodMemory
 from gpumem_operator.admission.selection import policy_for, rank
 from gpumem_operator.api import conditions
 from gpumem_operator.api.measure import NOT_MEASURED, Measure
+from gpumem_operator.api.policy import PolicySpec
 from gpumem_operator.api.records import PolicyRecord
 from gpumem_operator.api.selector import LabelSelector, Requirement
 from gpumem_operator.api.transitions import Finding, renew_conditions
@@ -122,7 +123,22 @@ def _ready(policy: PolicyRecord, unmanaged: int) -> Finding:
     if policy.read_as:
         what = f"{_what_new_pods_get(policy)}{_read_as(policy)}"
         return Finding(conditions.READY, "True", conditions.PARTLY_APPLIED, what)
+    if policy.spec is not None and _enforces_nothing(policy.spec):
+        return Finding(
+            conditions.READY,
+            "True",
+            conditions.NO_ACTIONS,
+            f"{_what_new_pods_get(policy)} spec.enforcement.mode is Enforce and its list of actions"
+            " is empty, so nothing is done about pods over their limit. Next step: leave the list"
+            " out (Reclaim, then Evict), or say what is meant with mode Warn.",
+        )
     return Finding(conditions.READY, "True", conditions.APPLIED, _what_new_pods_get(policy))
+
+
+def _enforces_nothing(spec: PolicySpec) -> bool:
+    return spec.mode == "Active" and (
+        spec.enforcement.mode == "Enforce" and not spec.enforcement.actions
+    )
 
 
 def _read_as(policy: PolicyRecord) -> str:

@@ -174,7 +174,7 @@ class Controller:
         statuses = StatusWorker(
             self.cache, writer, values=values, periods=periods, epoch=lambda: queue.epoch
         )
-        incidents = IncidentWorker(writer)
+        incidents = IncidentWorker(writer, self.cache)
         orders = OrderBook()
         enforcement = EnforcementWorker(self.cache, writer, board=board, orders=orders)
 

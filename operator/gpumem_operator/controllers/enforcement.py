@@ -32,7 +32,7 @@ from gpumem_operator.enforcement.decision import Decision, Record, decide, grace
 from gpumem_operator.enforcement.facts import DELETING, EVICTING, Action, Condition, Tried
 from gpumem_operator.enforcement.order_book import OrderBook
 from gpumem_operator.enforcement.order_of_pods import Excess, full_cards, in_order
-from gpumem_operator.enforcement.sentences import now_holds
+from gpumem_operator.enforcement.sentences import now_holds, taken_away
 from gpumem_operator.enforcement.steps import Orders, Removal
 from gpumem_operator.kube.errors import NotFound
 from gpumem_operator.kube.resources import PODS
@@ -245,8 +245,11 @@ class EnforcementWorker:
             self._note(suspect, record)
             # At once: a leader that ends before the others were treated would lose it.
             await self._recent.write(None, self._now())
-            word = {"Done": "Evicted" if removal.action == "Evict" else "Deleted"}
-            await self._warn(suspect, word.get(outcome.result, outcome.result), record.message)
+            if outcome.result != "Done":
+                await self._warn(suspect, outcome.result, record.message)
+            else:
+                word = "Evicted" if removal.action == "Evict" else "Deleted"
+                await self._warn(suspect, word, taken_away(record.message))
 
     def _note(self, suspect: Suspect, record: Record) -> None:
         self._recent.add(suspect, record, self._now())

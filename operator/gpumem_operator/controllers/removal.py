@@ -45,7 +45,7 @@ async def remove(writer: Writer, pod: MeasuredPod, removal: Removal) -> Outcome:
         else:
             await _evict(writer, pod, removal.grace_seconds)
     except NotFound:
-        return Outcome("Done", "it was gone already")
+        return Outcome("Done", "It was gone already")
     except Conflict as error:
         return Outcome("Failed", str(error))
     except ApiError as error:

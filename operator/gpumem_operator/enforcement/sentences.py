@@ -44,6 +44,11 @@ def what_an_excess_brings(facts: Facts) -> str:
     return f"{near}; an excess is {word}, and nothing is done about it (mode {facts.mode})"
 
 
+def taken_away(message: str) -> str:
+    """What its people read about a pod that was evicted or deleted, and can do for the next."""
+    return f"{message.rstrip('.')}. {_NEXT_STEP}"
+
+
 def near_percent(message: str) -> int | None:
     """Of which threshold a message of the last kind tells."""
     found = re.search(r"Above (\d+) % it is near", message)
@@ -52,7 +57,7 @@ def near_percent(message: str) -> int | None:
 
 def would_have(facts: Facts) -> str:
     """What mode Enforce would have done."""
-    return f"mode Enforce would have done: {in_order(facts)}"
+    return f"Mode Enforce would have done: {in_order(facts)}"
 
 
 def says(message: str, sentence: str) -> bool:
@@ -75,7 +80,7 @@ def nothing_left(facts: Facts) -> str:
         ways.append("look at the kubelet of its node, which has not ended the pod")
     elif "Delete" not in actions:
         ways.append("add Delete to spec.enforcement.actions, which does not wait for budgets")
-    tried = "all actions of the policy were tried" if actions else "the policy lists no actions"
+    tried = "All actions of the policy were tried" if actions else "The policy lists no actions"
     return f"{tried}. Next step: {', '.join(ways[:-1])}, or {ways[-1]}"
 
 

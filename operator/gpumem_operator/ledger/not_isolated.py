@@ -30,5 +30,5 @@ def namespaces_not_isolated(namespaces: tuple[str, ...]) -> Finding:
         conditions.LABEL_MISSING,
         f"{', '.join(namespaces[:MOST_NAMED])}{more}: containers that ask for no GPU may see those"
         f" of its node, by its image or by envFrom, and nobody is charged. Next step: kubectl label"
-        f" namespace {namespaces[0]} {names.ISOLATE_LABEL}=true",
+        f" namespace {' '.join(namespaces[:MOST_NAMED])} {names.ISOLATE_LABEL}=true",
     )

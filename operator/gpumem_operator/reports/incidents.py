@@ -7,15 +7,16 @@ LimitNotHeld, for a container whose limit is held by None:
 - it is None for another reason than was told since a limit of this container was last held
 - a container that asked for no GPU, and so has no limit, holds memory of one
 
-Not for a container that may take whole cards (NoLimit), not again for what was told and has not
-been held since, and of a new leader not for pods that an earlier one had the time to tell of.
+Not where the policy only observes, not for a container that may take whole cards (NoLimit), not
+again for what was told and has not been held since, and of a new leader not for pods that an
+earlier one had the time to tell of.
 
 Each kind is told at most once in ten minutes for a pod, and at most so many at a time: what is left
 over, or could not be posted, is told at a later look, if it still holds.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -73,10 +74,21 @@ class Incidents:
         self._hits: dict[CapPlace, int] = {}
         self._told: dict[tuple[str, str], float] = {}
 
-    def look(self, snapshot: Snapshot, now: float, *, room: int = MOST_AT_ONCE) -> list[Incident]:
-        """What is to be told at `now`, in seconds of the clock of `began`; at most `room`."""
+    def look(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        *,
+        room: int = MOST_AT_ONCE,
+        observed: Callable[[MeasuredPod], bool] = lambda _: False,
+    ) -> list[Incident]:
+        """What is to be told at `now`, in seconds of the clock of `began`; at most `room`.
+
+        `observed` is whether nothing is to hold a pod's limit, because its policy only observes.
+        """
         young = now - self._began <= SILENT_AFTER_SECONDS
-        new = [*self._falls(snapshot.pods, young=young), *self._hit(snapshot, young=young)]
+        falls = self._falls(snapshot.pods, young=young, observed=observed)
+        new = [*falls, *self._hit(snapshot, young=young)]
         told: list[Incident] = []
         for one in new:
             uid, reason = one.pod.uid, one.reason
@@ -94,13 +106,22 @@ class Incidents:
             self._fallen[uid] = self._fallen.get(uid, frozenset()) - incident.falls
         self._hits |= {hit.place: hit.before for hit in incident.hits}
 
-    def _falls(self, pods: Mapping[str, PodView], *, young: bool) -> Iterator[Incident]:
+    def _falls(
+        self,
+        pods: Mapping[str, PodView],
+        *,
+        young: bool,
+        observed: Callable[[MeasuredPod], bool],
+    ) -> Iterator[Incident]:
         for uid, view in pods.items():
             falls = _falls_of(view)
             before = self._fallen.get(uid)
             if before is None and not falls:
                 if view.enforcer.kind != "Unknown":
                     self._fallen[uid] = frozenset()
+                continue
+            if falls and observed(view.use.pod):
+                # Should the policy come to hold limits, all of it is new.
                 continue
             if before is None and young and self._is_old(view.use.pod):
                 self._fallen[uid] = falls
@@ -164,14 +185,14 @@ def _not_held_since(told: Set[Fall], view: PodView) -> frozenset[Fall]:
 
 
 def _not_held(view: PodView) -> str:
-    found = sorted(_unheld(view).items())
+    found, pod = sorted(_unheld(view).items()), view.use.pod
     if len(view.enforcers) == 1:
         text = f"its GPU memory limit: {_why(found[0][1])}"
     else:
         parts = [f"of container {name}: {_why(one)}" for name, one in found[:_MOST_NAMED]]
         more = f"; of {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
         text = f"the GPU memory limit {'; '.join(parts)}{more}"
-    return f"Nothing holds {text}. See kubectl gpumem why pod/{view.use.pod.name}."
+    return f"Nothing holds {text}. See kubectl gpumem why pod/{pod.name} -n {pod.namespace}."
 
 
 def _why(enforcer: Enforcer) -> str:

@@ -6,6 +6,7 @@ metric -> known enough? -> ratio -> bounds -> stabilization -> pace -> room
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpumem_operator.api.count import count
 from gpumem_operator.api.scaling import ScalingTarget
 from gpumem_operator.scaling import pace, reasons, room
 from gpumem_operator.scaling.engine_signal import by_signal
@@ -172,16 +173,17 @@ def _told(
     desired, limits = narrowed.replicas, narrowed.limits
     text = hold.message if hold else f"Its pods {reading.told}"
     if not hold and wanted != replicas:
-        text += f": {wanted} replicas instead of {replicas} would be right"
+        text += f": {count(wanted, 'replica')} instead of {replicas} would be right"
     bounds = [limit.message for limit in limits]
     text = "; ".join([text.rstrip("."), *bounds]) + "."
     if desired != replicas:
         reason = reasons.SCALED_UP if desired > replicas else reasons.SCALED_DOWN
+        change = f"From {replicas} to {count(desired, 'replica')}"
         if hold:
             # Only a bound changes what is held.
             why = "; ".join(bounds)
-            return reason, f"From {replicas} to {desired} replicas: {why}. Then: {hold.message}"
-        return reason, f"From {replicas} to {desired} replicas. {text}"
+            return reason, f"{change}: {why}. Then: {hold.message}"
+        return reason, f"{change}. {text}"
     if hold:
         return hold.reason, text
     return (limits[-1].reason if limits else reasons.ON_TARGET), text

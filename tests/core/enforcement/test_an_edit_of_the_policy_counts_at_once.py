@@ -77,7 +77,7 @@ def test_a_list_that_is_empty_is_told_as_such() -> None:
     exhausted, pod = decided(facts(settings=settings().model_copy(update={"actions": []}),
                                    stored=condition()), 60)  # fmt: skip
     assert exhausted.condition is not None
-    assert "the policy lists no actions. Next step:" in exhausted.condition.message
+    assert "The policy lists no actions. Next step:" in exhausted.condition.message
     assert decide(pod, at(70)) == Decision()
 
 
@@ -169,10 +169,10 @@ def test_audit_records_again_what_another_list_would_have_done() -> None:
     _, audited = decided(facts(mode="Audit", stored=condition()), 100)
     longer = replace(audited, settings=settings("Reclaim", "Evict", "Delete"))
     [record] = decide(longer, at(101)).records
-    assert record.message == "mode Enforce would have done: Reclaim, then Evict, then Delete"
+    assert record.message == "Mode Enforce would have done: Reclaim, then Evict, then Delete"
     shorter = replace(audited, settings=settings("Reclaim"))
     [record] = decide(shorter, at(101)).records
-    assert record.message == "mode Enforce would have done: Reclaim"
+    assert record.message == "Mode Enforce would have done: Reclaim"
 
 
 @unhurried

@@ -40,7 +40,9 @@ def test_isolated_namespaces_are_nothing_to_tell_of() -> None:
 
 
 def test_many_are_counted() -> None:
-    assert "n0, n1, n2, n3, n4 and 3 more: " in said(*[TEAM] * 8)["message"]
+    message = said(*[TEAM] * 8)["message"]
+    assert "n0, n1, n2, n3, n4 and 3 more: " in message
+    assert message.endswith("label namespace n0 n1 n2 n3 n4 gpumemory.dev/isolate=true")
 
 
 def test_of_a_tenant_that_can_not_be_read_it_is_not_known() -> None:
