@@ -116,12 +116,12 @@ REPLACE_GATES = [
     {"op": "replace", "path": "/spec/schedulingGates", "value": [{"name": "mine/gate"}]}
 ]
 ATTEMPTS = {
-    "leaves the tenant": ([*NAMESPACE, "team=other"], "tenant research finds"),
-    "removes the tenant's label": ([*NAMESPACE, "team-"], "tenant research finds"),
-    "becomes what the tenant leaves out": ([*NAMESPACE, "env=sandbox"], "tenant research finds"),
+    "leaves the tenant": ([*NAMESPACE, "team=other"], "tenant research among them"),
+    "removes the tenant's label": ([*NAMESPACE, "team-"], "tenant research among them"),
+    "becomes what the tenant leaves out": ([*NAMESPACE, "env=sandbox"], "tenant research among them"),
     "leaves by the namespace's status": (
         ["patch", "namespace", SPACE, "--subresource=status", "--type=merge", "-p", LABEL_STATUS],
-        "tenant research finds",
+        "tenant research among them",
     ),
     "is ignored": ([*NAMESPACE, f"{names.IGNORE_LABEL}=true"], "may not change"),
     "opens its gate": (patch(REMOVE_GATE, "json"), "it keeps the pod until"),
@@ -164,7 +164,7 @@ def test_a_tenant(shared: Installation, attempt: list[str], complaint: str) -> N
 @pytest.mark.parametrize(
     ("label", "complaint"),
     [
-        pytest.param({"team": "other"}, "GPUMemoryTenant research finds", id="the tenant's"),
+        pytest.param({"team": "other"}, "GPUMemoryTenant research among them", id="the tenant's"),
         pytest.param({names.IGNORE_LABEL: "true"}, "may not change", id="ours"),
     ],
 )
