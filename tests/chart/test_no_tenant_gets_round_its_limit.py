@@ -118,7 +118,10 @@ REPLACE_GATES = [
 ATTEMPTS = {
     "leaves the tenant": ([*NAMESPACE, "team=other"], "tenant research among them"),
     "removes the tenant's label": ([*NAMESPACE, "team-"], "tenant research among them"),
-    "becomes what the tenant leaves out": ([*NAMESPACE, "env=sandbox"], "tenant research among them"),
+    "becomes what the tenant leaves out": (
+        [*NAMESPACE, "env=sandbox"],
+        "tenant research among them",
+    ),
     "leaves by the namespace's status": (
         ["patch", "namespace", SPACE, "--subresource=status", "--type=merge", "-p", LABEL_STATUS],
         "tenant research among them",
