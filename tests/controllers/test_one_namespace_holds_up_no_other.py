@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from controllers.recording import Leads
 from controllers.stored import Raw, managed_pod, sealed
 from gpumem_operator import names
@@ -18,7 +20,7 @@ from gpumem_operator.controllers.gate_places import MOST
 from gpumem_operator.controllers.pauses import LONGEST_SECONDS, Pauses
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.api import Api
-from gpumem_operator.kube.errors import ApiError
+from gpumem_operator.kube.errors import ApiError, Conflict
 from gpumem_operator.ledger.groups import WaitingPod
 from patience import PATIENCE_SECONDS
 
@@ -149,6 +151,19 @@ async def test_who_can_not_be_fenced_in_time_keeps_its_room(monkeypatch: Any) ->
     fences = Fences(scene.cache, scene.writer, Pauses(1.0, again=lambda: None))
     pods = [scene.waits("hangs", "silent"), scene.waits("other", "busy")]
     assert await fences.put(pods, epoch=3) == {"uid-hangs"}
+
+
+async def test_nothing_is_left_on_its_way_where_one_changed_meanwhile(monkeypatch: Any) -> None:
+    """The turn is taken again at once, and fences the others again where it has to."""
+    monkeypatch.setattr("gpumem_operator.controllers.fences._SECONDS", 0.01)
+    scene = Scene()
+    fences = Fences(scene.cache, scene.writer, Pauses(1.0, again=lambda: None))
+    pods = [scene.waits("changed", "busy"), scene.waits("hangs", "silent")]
+    scene.cache.pods.see(stored("changed", "busy", gates=(names.QUOTA_GATE,), version="2"))
+    before = asyncio.all_tasks()
+    with pytest.raises(Conflict):
+        await fences.put(pods, epoch=3)
+    assert asyncio.all_tasks() == before
 
 
 async def test_what_fails_again_and_again_is_left_alone_for_longer_and_longer() -> None:

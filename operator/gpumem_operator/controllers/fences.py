@@ -37,7 +37,12 @@ class Fences:
         Raises Conflict where one changed.
         """
         due = [pod for pod in pods if self._pauses.is_over(pod.uid)]
-        done = await asyncio.gather(*(self._is_fenced(pod, epoch) for pod in due))
+        patches = (self._is_fenced(pod, epoch) for pod in due)
+        # Where one raises, the others end first: none may be on its way in the next turn.
+        done = await asyncio.gather(*patches, return_exceptions=True)
+        for one in done:
+            if isinstance(one, BaseException):
+                raise one
         fenced = {pod.uid for pod, one in zip(due, done, strict=True) if one}
         return frozenset(pod.uid for pod in pods if pod.uid not in fenced)
 
