@@ -5,6 +5,7 @@ because events are forgotten.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
@@ -12,6 +13,7 @@ from typing import Final
 
 from gpumem_operator.controllers.about import about_pod
 from gpumem_operator.controllers.alarms import Alarms
+from gpumem_operator.controllers.pauses import Pauses
 from gpumem_operator.controllers.queue_picture import Picture
 from gpumem_operator.controllers.worker import attempt
 from gpumem_operator.controllers.writer import Writer
@@ -34,10 +36,21 @@ _MOST_AT_ONCE: Final = 100
 class QueueEvents:
     """Tells about the latest turn, at its own pace."""
 
-    def __init__(self, writer: Writer, *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        *,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._alarms = Alarms(writer, now)
         self._now = now
         self._latest: tuple[Picture, Turn] | None = None
+        # The next round comes by itself.
+        self._pauses = Pauses(_PERIOD, again=lambda: None, monotonic=monotonic)
+        """By uid of pods whose Events could not be stored."""
+        self._failing: set[str] = set()
+        """Namespaces where one could not be, in this round: the others wait for the next."""
 
     def tell(self, picture: Picture, turn: Turn) -> None:
         """From now on this is what is told."""
@@ -52,9 +65,15 @@ class QueueEvents:
         """Post what is due, the first in the queues first."""
         if self._latest is None:
             return
-        for pod, reason, message in islice(self._due(*self._latest), _MOST_AT_ONCE):
-            with attempt("queue", f"event on pod {pod.title}"):
+        picture, turn = self._latest
+        self._failing.clear()
+        self._pauses.keep(pod.uid for pod in picture.waiting)
+        for pod, reason, message in islice(self._due(picture, turn), _MOST_AT_ONCE):
+            with attempt("queue", f"event on pod {pod.title}") as outcome:
                 await self._alarms.tell(about_pod(pod), kind=reason.value, message=message)
+            if outcome.failed:
+                self._failing.add(pod.namespace)
+                self._pauses.begin(pod.uid)
 
     def _due(self, picture: Picture, turn: Turn) -> Iterator[tuple[WaitingPod, Reason, str]]:
         for account in picture.accounts:
@@ -73,5 +92,7 @@ class QueueEvents:
                     yield pod, Reason.UNREADABLE, explain_unreadable(pod)
 
     def _is_due(self, pod: WaitingPod, reason: Reason) -> bool:
+        if pod.namespace in self._failing or not self._pauses.is_over(pod.uid):
+            return False
         waited = self._now().timestamp() - pod.created
         return waited >= _PERIOD and not self._alarms.told_lately(pod.uid, reason.value)
