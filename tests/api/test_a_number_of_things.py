@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpumem_operator.api.count import count
+from gpumem_operator.api.count import count, named
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,11 @@ from gpumem_operator.api.count import count
 )
 def test_one_is_not_several(number: int, noun: str, said: str) -> None:
     assert count(number, noun) == said
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [("", ""), ("a", "a"), ("abc", "a, b, c"), ("abcd", "a, b, c and 1 more")],
+)
+def test_who_is_left_out_is_counted(names: str, said: str) -> None:
+    assert named(list(names)) == said

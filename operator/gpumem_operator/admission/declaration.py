@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gpumem_operator import names
-from gpumem_operator.api.count import count
+from gpumem_operator.api.count import count, named
 from gpumem_operator.api.pods import ContainerFacts, PodFacts, Source
 from gpumem_operator.api.policy import Limits
 from gpumem_operator.api.quantity import (
@@ -181,7 +181,7 @@ def _annotations(facts: PodFacts) -> tuple[dict[str, Annotated], list[Violation]
 def _no_such_container(facts: PodFacts, name: str) -> str:
     if any(container.name == name for container in facts.containers):
         return f"container {name!r} asks for no GPU, so there is nothing to limit"
-    known = ", ".join(container.name for container in facts.containers[:10]) or "none"
+    known = named([container.name for container in facts.containers], most=10) or "none"
     # A key has 63 characters behind the slash, of which `limit.` takes six.
     longest = names.LONGEST_ANNOTATION_NAME - len("limit.")
     return (

@@ -6,6 +6,7 @@ from typing import Final, Literal
 from gpumem_operator.admission.decider import Decider
 from gpumem_operator.admission.declaration import Declaration, Declarations
 from gpumem_operator.admission.plan import PodPlan
+from gpumem_operator.api.count import named
 from gpumem_operator.api.policy import DefaultPolicySpec
 from gpumem_operator.api.values import Values
 from gpumem_operator.injection.driver import can_be_limited
@@ -65,7 +66,7 @@ def doubts(
     sliced = [row.container.name for row in declarations.rows if _less_than_slice(row)]
     if sliced:
         yield (
-            f"{', '.join(sliced[:3])}: {minimum} holds no limit below a MIG slice, only the"
+            f"{named(sliced)}: {minimum} holds no limit below a MIG slice, only the"
             " slice itself is held: declare the whole slice, or ask for a smaller one"
         )
 

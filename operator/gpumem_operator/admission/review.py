@@ -16,6 +16,7 @@ from gpumem_operator.admission.enforcer_needs import doubts
 from gpumem_operator.admission.hindsight import look_back
 from gpumem_operator.admission.planner import make_plan, plan_without_gpus
 from gpumem_operator.admission.verdict import Verdict, refusal, shown_warnings
+from gpumem_operator.api.count import named
 from gpumem_operator.api.managers import managers_of
 from gpumem_operator.api.pods import PodFacts, gather, is_gpu_pod, is_handled
 from gpumem_operator.api.records import Surroundings
@@ -190,8 +191,8 @@ def _unlimited(declarations: Declarations, decider: Decider) -> list[str]:
     if not free:
         return []
     return [
-        f"{decider.title} has spec.limits.max but no default, and {', '.join(free[:3])} "
-        "declares nothing: it may take whole cards"
+        f"{decider.title} has spec.limits.max but no default, and {named(free)} "
+        f"{'declares' if len(free) == 1 else 'declare'} nothing: whole cards may be taken"
     ]
 
 
@@ -200,6 +201,6 @@ def _uncounted(declarations: Declarations) -> list[str]:
     if not blind:
         return []
     return [
-        f"{', '.join(blind[:3])}: {names.VISIBLE_DEVICES_ENV} gives it GPUs that it does not ask "
-        "for; they are not counted"
+        f"{named(blind)}: {names.VISIBLE_DEVICES_ENV} gives GPUs that are not asked for; they are"
+        " not counted"
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpumem_operator.api.count import named
 from gpumem_operator.api.records import TenantRecord
 from gpumem_operator.api.values import Values
 from gpumem_operator.cli.offline import Admitted
@@ -68,9 +69,10 @@ def unknown_charge(admitted: Admitted, values: Values) -> str | None:
     charge = _charge(admitted, values, _rates(admitted, values)[0])
     if not charge.unknown:
         return None
+    verb = "declares" if len(charge.unknown) == 1 else "declare"
     return (
-        f"{', '.join(charge.unknown[:5])} declares no GPU memory and no tenant says what a whole "
-        "GPU counts for: it is not in chargeBytes"
+        f"{named(charge.unknown, most=5)} {verb} no GPU memory and no tenant says what a whole GPU "
+        "counts for: it is not in chargeBytes"
     )
 
 

@@ -275,6 +275,11 @@ class TestBounds:
         assert verdict.refusal is None
         assert any("has spec.limits.max but no default, and train" in w for w in verdict.warnings)
 
+    def test_of_many_that_declare_nothing_some_are_named_and_the_rest_counted(self) -> None:
+        raw = pod(*(container(f"c{number}") for number in range(5)))
+        [warned] = [w for w in review(raw, policy(limits={"max": "40Gi"})).warnings if "max" in w]
+        assert "c0, c1, c2 and 2 more declare nothing: whole cards may be taken" in warned
+
 
 class TestExclusiveResources:
     """Resources that hand out whole cards, by the chart's value."""
