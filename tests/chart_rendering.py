@@ -17,6 +17,9 @@ NAMESPACE = "gpumem-system"
 
 Object = dict[str, Any]
 
+ON_NODES: Object = {"webhook": {"hostNetwork": True, "port": 10443, "healthPort": 10081}}
+"""Values by which the webhook is on the network of its node."""
+
 
 @functools.cache
 def helm_path() -> str:

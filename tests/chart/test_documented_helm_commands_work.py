@@ -1,4 +1,4 @@
-"""`helm install`, `helm upgrade` and `helm uninstall` as the documents show them, to the letter."""
+"""`helm install`, `helm upgrade`, `helm rollback` and `helm uninstall` as the documents show them, to the letter."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def shown_in(document: str, program: str = "helm") -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines]
 
 
+def refuses_claims(cluster: Cluster) -> bool:
+    name = ["get", "configmap", "gpu-memory-operator-settings", "-n", "gpumem-system"]
+    return "resourceClaims: Refuse" in cluster.kubectl(*name, "-o", "yaml").stdout
+
+
 def end_the_job(cluster: Cluster) -> None:
     """Say that the pod which opens gates has succeeded, as the kubelet of a node would."""
     mine = ["pods", "-l", "app.kubernetes.io/component=uninstall", "-n", "gpumem-system"]
@@ -34,7 +39,7 @@ def end_the_job(cluster: Cluster) -> None:
 
 def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    install, upgrade, with_agent, uninstall = shown_in("docs/install.md")
+    install, upgrade, newer, back, with_agent, uninstall = shown_in("docs/install.md")
     assert shown_in("README.md") == [install]
 
     with Cluster.start() as cluster:
@@ -48,7 +53,13 @@ def test_from_the_installation_to_what_an_uninstall_leaves(monkeypatch: pytest.M
         # The pods go nowhere without a node, but the API server took every manifest.
         assert len(names("deployments")) == 2
         assert "REVISION: 2" in cluster.helm(*upgrade).stdout
-        assert "REVISION: 3" in cluster.helm(*with_agent).stdout
+        assert "REVISION: 3" in cluster.helm(*newer).stdout
+        assert refuses_claims(cluster), "the values of the release before are kept"
+        cluster.helm("upgrade", *newer[1:], "--set=resourceClaims=Warn")
+        assert not refuses_claims(cluster)
+        assert "Rollback was a success" in cluster.helm(*back).stdout
+        assert refuses_claims(cluster)
+        assert "REVISION: 6" in cluster.helm(*with_agent).stdout
         assert names("daemonsets") == {"daemonset.apps/gpu-memory-operator-agent"}
         for look in shown_in("docs/install.md", "kubectl"):
             assert "gpu-memory-operator-agent" in cluster.kubectl(*look).stdout

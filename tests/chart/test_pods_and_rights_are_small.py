@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from builders import CERTIFICATE
-from chart_rendering import Object, of_kind, render, rendered_text
+from chart_rendering import ON_NODES, Object, of_kind, refusal, render, rendered_text
 
 _PLACES: list[dict[str, Any]] = [
     {"scaling": {"targets": [{"group": "engines.example", "resource": "engines"}]}},
@@ -70,6 +70,37 @@ def test_two_webhooks_answer_also_while_nodes_are_drained_and_versions_change() 
     for deployment in deployments:
         affinity = deployment["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
         assert affinity.keys() == {"preferredDuringSchedulingIgnoredDuringExecution"}
+
+
+def test_a_webhook_on_the_network_of_its_node_shares_none_of_its_ports() -> None:
+    deployments = {
+        found["spec"]["template"]["spec"]["containers"][0]["name"]: found["spec"]
+        for found in of_kind(render(ON_NODES | {"metrics": {"annotations": True}}), "Deployment")
+    }
+    webhook, controller = (deployments[role]["template"] for role in ("webhook", "controller"))
+
+    assert webhook["spec"]["hostNetwork"] is True
+    assert webhook["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    [container] = webhook["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"webhook": 10443, "health": 10081}
+    assert {"--port=10443", "--health-port=10081"} <= set(container["args"])
+    assert webhook["metadata"]["annotations"]["prometheus.io/port"] == "10081"
+    [term] = webhook["spec"]["affinity"]["podAntiAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    selector = deployments["webhook"]["selector"]
+    assert term["labelSelector"] == selector
+    # Its successor may find a port on no node before one of them has gone.
+    update = deployments["webhook"]["strategy"]["rollingUpdate"]
+    assert update == {"maxUnavailable": 1, "maxSurge": 1}
+    assert controller["spec"].keys().isdisjoint({"hostNetwork", "dnsPolicy"})
+    assert controller["metadata"]["annotations"]["prometheus.io/port"] == "8081"
+
+
+def test_helm_refuses_one_port_for_two_servers() -> None:
+    assert "both 9443" in refusal({"webhook": {"healthPort": 9443}})
 
 
 def test_a_change_of_the_settings_starts_new_pods() -> None:

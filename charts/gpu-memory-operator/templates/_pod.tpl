@@ -1,6 +1,7 @@
 {{/*
 The pod of one role. Call with (dict "root" $ "role" "webhook" "values" .Values.webhook
-"args" (list ...) "ports" (list (dict "name" ... "containerPort" ...))).
+"args" (list ...) "ports" (list (dict "name" ... "containerPort" ...)) "healthPort" 8081
+"hostNetwork" false).
 */}}
 {{- define "gpumem.podTemplate" -}}
 {{- $values := .root.Values -}}
@@ -10,7 +11,7 @@ metadata:
     checksum/settings: {{ include "gpumem.settings" .root | sha256sum }}
     {{- if $values.metrics.annotations }}
     prometheus.io/scrape: "true"
-    prometheus.io/port: "8081"
+    prometheus.io/port: {{ .healthPort | quote }}
     prometheus.io/path: /metrics
     {{- end }}
   labels:
@@ -34,6 +35,14 @@ spec:
   {{- end }}
   affinity:
     podAntiAffinity:
+      {{- if .hostNetwork }}
+      # A node has each of its ports once.
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- include "gpumem.selectorLabels" . | nindent 14 }}
+      {{- else }}
       # Preferred, not required: a cluster of one node gets its replicas too.
       preferredDuringSchedulingIgnoredDuringExecution:
         - weight: 100
@@ -42,6 +51,11 @@ spec:
             labelSelector:
               matchLabels:
                 {{- include "gpumem.selectorLabels" . | nindent 16 }}
+      {{- end }}
+  {{- if .hostNetwork }}
+  hostNetwork: true
+  dnsPolicy: ClusterFirstWithHostNet
+  {{- end }}
   enableServiceLinks: false
   # The webhook goes on answering for some seconds, until every API server knows that it is going.
   terminationGracePeriodSeconds: 30
@@ -65,7 +79,7 @@ spec:
         {{- range .args }}
         - {{ . }}
         {{- end }}
-        - --health-port=8081
+        - --health-port={{ .healthPort }}
       env:
         - name: POD_NAME
           valueFrom:
@@ -77,7 +91,7 @@ spec:
           containerPort: {{ .containerPort }}
         {{- end }}
         - name: health
-          containerPort: 8081
+          containerPort: {{ .healthPort }}
       # Alive: the process's loop turns. Whether the API server answers is no part of it, so that
       # an outage there does not restart every replica here.
       livenessProbe:
