@@ -1,4 +1,7 @@
-"""`helm install`, `helm upgrade`, `helm rollback` and `helm uninstall` as the documents show them, to the letter."""
+"""`helm install`, `upgrade`, `rollback` and `uninstall` as the documents show them, to the letter.
+
+`helm rollback` takes the values of the release before back with it.
+"""
 
 from __future__ import annotations
 
