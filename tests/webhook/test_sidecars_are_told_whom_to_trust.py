@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from gpumem_operator.webhook import certificate as module
 from gpumem_operator.webhook.certificate import SecretCopy, ServingCertificate, follow_folder
 from gpumem_operator.webhook.exchange import Exchange
 from gpumem_operator.webhook.reviewer import Reviewer
-from webhook.builders import gpu_pod, policy
+from webhook.builders import gpu_pod, key_pair, policy
 
 URL = "https://reports.example/v1/reports"
 OURS = "ours"
@@ -68,25 +69,31 @@ async def test_the_latest_ca_counts() -> None:
     assert await told(judge) == OURS
 
 
-async def test_the_ca_is_known_before_the_webhook_is_ready() -> None:
+def as_secret(certificate: bytes, key: bytes, ca: str) -> dict[str, Any]:
+    files = {"tls.crt": certificate, "tls.key": key, "ca.crt": ca.encode()}
+    return {"data": {name: base64.b64encode(value).decode() for name, value in files.items()}}
+
+
+async def test_with_the_certificate_comes_its_ca_and_not_that_of_a_broken_one() -> None:
     serving = ServingCertificate()
-    heard: list[tuple[str, bool]] = []
-    copy = SecretCopy(
-        serving,
-        origin="Secret a/b",
-        trust=lambda pem: heard.append((pem, serving.loaded.is_set())),
-    )
-    files = {"tls.crt": b"x", "tls.key": b"y", "ca.crt": OURS.encode()}
-    copy.put({"data": {key: base64.b64encode(value).decode() for key, value in files.items()}})
-    assert heard == [(OURS, False)]
+    heard: list[str] = []
+    copy = SecretCopy(serving, origin="Secret a/b", trust=heard.append)
+    certificate, key, _ = key_pair()
+    copy.put(as_secret(certificate, key, OURS))
+    assert (heard, serving.loaded.is_set()) == ([OURS], True)
+    copy.put(as_secret(certificate, b"broken", "of what is not served"))
+    assert heard == [OURS]
+    copy.put(as_secret(certificate, key, BOTH))
+    assert heard == [OURS, BOTH]
 
 
 async def test_a_folder_may_have_a_ca_that_changes_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FOLDER_SECONDS", 0.01)
-    for name in ("tls.crt", "tls.key"):
-        (tmp_path / name).write_text("x")
+    certificate, key, _ = key_pair()
+    (tmp_path / "tls.crt").write_bytes(certificate)
+    (tmp_path / "tls.key").write_bytes(key)
     (tmp_path / "ca.crt").write_text(OURS)
     heard: asyncio.Queue[str] = asyncio.Queue()
     following = follow_folder(ServingCertificate(), tmp_path, trust=heard.put_nowait)

@@ -67,10 +67,10 @@ class SecretCopy(FilledSecret):
         except KeyError as error:
             logger.error("%s has no key %s, the webhook waits for it", self._origin, error)
             return
-        # The CA first: with the certificate the webhook is ready, and a pod admitted from then on
-        # must know whom to trust.
-        self._trust(base64.b64decode(data.get(CA_FILE) or "").decode("ascii", errors="ignore"))
-        self._certificate.offer(certificate, key, origin=self._origin)
+        # What a sidecar is told stays with it, so nothing of a pair that is not served. And nothing
+        # comes between the two: with the certificate the webhook is ready.
+        if self._certificate.offer(certificate, key, origin=self._origin):
+            self._trust(base64.b64decode(data.get(CA_FILE) or "").decode("ascii", errors="ignore"))
 
 
 async def follow_folder(
@@ -91,8 +91,8 @@ async def follow_folder(
             if files != seen:
                 seen = files
                 served, key, ca = files
-                trust(ca.decode("ascii", errors="ignore"))
-                certificate.offer(served, key, origin=str(folder))
+                if certificate.offer(served, key, origin=str(folder)):
+                    trust(ca.decode("ascii", errors="ignore"))
         await asyncio.sleep(FOLDER_SECONDS)
 
 
