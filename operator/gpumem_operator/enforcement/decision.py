@@ -44,6 +44,9 @@ from gpumem_operator.enforcement.steps import Deed, Doing, Finished, Policy, Rem
 from gpumem_operator.enforcement.tried import tried_in, tried_so_far
 
 WOULD_HAVE: Final = "WouldHave"
+CLOCKS_DIFFER: Final = timedelta(seconds=60)
+"""So much the clocks of two leaders may: a grace period that begins later than that from now was
+begun by a clock that is right no more, and would keep the pod from being acted on until then."""
 
 _POLICIES: Final[Mapping[Action, Policy]] = MappingProxyType(
     {"Reclaim": reclaim.step, "Evict": evict.step, "Delete": delete.step, "Kill": kill.step}
@@ -90,7 +93,7 @@ def decide(facts: Facts, now: datetime) -> Decision:
     if level is not Level.OVER:
         return _within(facts, level, now)
     stored = facts.stored
-    if stored is None or stored.status != "True":
+    if stored is None or stored.status != "True" or stored.since > now + CLOCKS_DIFFER:
         since = _whole_second(now)
         begun = _condition(facts, OVER_LIMIT, what_follows(facts), now=since, since=since)
         return Decision(begun, event=_told(facts, OVER_LIMIT))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpumem_operator.enforcement.decision import Decision, decide
+from gpumem_operator.enforcement.decision import CLOCKS_DIFFER, Decision, decide
 from gpumem_operator.enforcement.facts import Answered, Tried
 from gpumem_operator.enforcement.steps import Orders, Removal, order_id
 from overuse import GIB, LISTED, SHIMMED, at, condition, facts, hold, settings
@@ -265,3 +265,16 @@ def test_memory_on_a_gpu_of_others_is_told_with_how_that_is_known() -> None:
 def test_nothing_held_on_a_gpu_of_others_is_nothing_over() -> None:
     stray = replace(hold(0, gpu="g1"), astray="on 2 GPUs, asked for 1")
     assert decide(facts(hold(1), stray), at(0)).condition is None
+
+
+def test_a_grace_period_that_would_begin_in_the_future_begins_now() -> None:
+    stored = condition("Evicting", since=86_400, began=86_400)
+    decision = decide(facts(stored=stored), at(0))
+    assert decision.condition is not None
+    assert (decision.condition.reason, decision.condition.since) == ("OverLimit", at(0))
+    assert decision.deed is None
+
+
+def test_a_grace_period_that_began_by_a_clock_that_is_a_little_ahead_goes_on() -> None:
+    begun = decide(facts(), at(CLOCKS_DIFFER.total_seconds())).condition
+    assert decide(facts(stored=begun), at(0)) == Decision()
