@@ -95,6 +95,8 @@ def test_a_group_waits_until_it_is_whole(team: Team, tenant: str) -> None:
     assert "created" in team.create(body)
     reason = ["get", "gmt", tenant, "-o", "jsonpath={.status.queue[*].reason}"]
     team.until(*reason, until="GroupIncomplete")
+    row = "{range .status.queue[*].group}{.pods} {.missing} {.bytes}{end}"
+    assert team.kubectl("get", "gmt", tenant, "-o", f"jsonpath={row}") == f"1 1 {8 * 2**30}"
     team.kubectl("scale", "replicaset/gang", "--replicas=2")
     charged = ["get", "gmt", tenant, "-o", "jsonpath={.status.chargedBytes}"]
     team.until(*charged, until=str(16 * 2**30))
