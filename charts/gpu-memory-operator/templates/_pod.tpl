@@ -35,15 +35,9 @@ spec:
   {{- end }}
   affinity:
     podAntiAffinity:
-      {{- if .hostNetwork }}
-      # A node has each of its ports once.
-      requiredDuringSchedulingIgnoredDuringExecution:
-        - topologyKey: kubernetes.io/hostname
-          labelSelector:
-            matchLabels:
-              {{- include "gpumem.selectorLabels" . | nindent 14 }}
-      {{- else }}
-      # Preferred, not required: a cluster of one node gets its replicas too.
+      # Preferred, not required: a cluster of one node gets its replicas too. On the network of nodes
+      # the scheduler keeps two from one node by their ports; a rule of pods that are there would keep
+      # out those of the next release too, which may be elsewhere.
       preferredDuringSchedulingIgnoredDuringExecution:
         - weight: 100
           podAffinityTerm:
@@ -51,7 +45,6 @@ spec:
             labelSelector:
               matchLabels:
                 {{- include "gpumem.selectorLabels" . | nindent 16 }}
-      {{- end }}
   {{- if .hostNetwork }}
   hostNetwork: true
   dnsPolicy: ClusterFirstWithHostNet
