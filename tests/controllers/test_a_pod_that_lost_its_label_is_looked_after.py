@@ -1,4 +1,4 @@
-"""The watch sees labelled pods only: one that it calls deleted is asked for by name."""
+"""The watch and lists show labelled pods only: one that they miss is asked for by name."""
 
 from __future__ import annotations
 
@@ -68,6 +68,14 @@ class Scene:
 
     async def is_known_after_a_look(self) -> bool:
         self.cache.depart(KEY, UID)
+        return await self._is_known_once_asked()
+
+    async def is_known_after_a_list(self) -> bool:
+        """One that does not show the pod."""
+        await self.cache.list_pods(self.api)
+        return await self._is_known_once_asked()
+
+    async def _is_known_once_asked(self) -> bool:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.api.asked.wait()
         for _ in range(20):
@@ -101,6 +109,18 @@ async def test_one_whose_label_is_back_already_is_charged_on(scene: Scene) -> No
     scene.api.pod = sealed(as_stored(version=3), SEAL)
     assert await scene.is_known_after_a_look()
     assert scene.api.labelled == []
+
+
+async def test_one_that_a_list_does_not_show_is_charged_until_it_is_known_to_be_gone(
+    scene: Scene,
+) -> None:
+    """The watch may not have told of it yet, or have missed it."""
+    scene.api.pod = sealed(as_stored(version=2, labelled=False), SEAL)
+    assert await scene.is_known_after_a_list()
+    assert scene.api.labelled == ["true"]
+    scene.api.pod = None
+    scene.api.asked.clear()
+    assert not await scene.is_known_after_a_list()
 
 
 async def test_a_namesake_takes_the_place_of_one_that_is_gone(scene: Scene) -> None:

@@ -51,7 +51,7 @@ class Cache:
         self.seal: Seal | None = None
         """Has to be set before anything is listed or watched."""
         self.departed: Inbox[tuple[Key, str]] = Inbox()
-        """Pods that the watch reported as deleted: they may have lost the label only."""
+        """Pods that the watch or a list shows no more: they may have lost the label only."""
         self.follow_departed = False
         """Set by the leader, who looks after them. Others forget them, and list when they lead."""
         self.complete = False
@@ -62,6 +62,7 @@ class Cache:
         self._listing = asyncio.Lock()
         self._memberships: Memberships | None = None
         """None: not known since a namespace or the spec of a tenant changed."""
+        self.pods.lost = self.depart
         self.namespaces.listeners.append(self._follow_namespace)
         self.tenants.listeners.append(self._follow_tenant)
         self.pods.listeners.append(lambda key, _, new: _index(self._pods_in, key, new))
@@ -149,7 +150,7 @@ class Cache:
         return labelled or namespace in self._ignored
 
     def depart(self, key: Key, uid: str) -> None:
-        """The watch, which sees labelled pods only, said that this one was deleted."""
+        """The watch and lists show labelled pods only, and this one is there no more."""
         if self.follow_departed:
             self.departed.add((key, uid))
         else:

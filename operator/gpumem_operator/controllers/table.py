@@ -33,6 +33,8 @@ class Table(Generic[V]):
         """While a list is under way: uids of what went away meanwhile."""
         self.listeners: list[Callable[[Key, V | None, V | None], None]] = []
         """Called with key, old and new value after each change; None for no object."""
+        self.lost: Callable[[Key, str], None] = self.drop
+        """Called with key and uid of each object that a whole list did not show."""
 
     def get(self, key: Key) -> Row[V] | None:
         return self._rows.get(key)
@@ -80,7 +82,7 @@ class Table(Generic[V]):
     def end_list(self, listed: Container[str], version: str) -> None:
         """A whole list that was asked for after `begin_list` has been taken in by `see`.
 
-        Objects whose uid is not `listed` are gone, unless their version is newer than the list's.
+        Objects whose uid is not `listed` are lost, unless their version is newer than the list's.
         """
         self._gone = None
         as_of = _number(version)
@@ -90,7 +92,7 @@ class Table(Generic[V]):
             if row.uid not in listed and row.version <= as_of
         ]
         for key, uid in lost:
-            self.drop(key, uid)
+            self.lost(key, uid)
 
     def _tell(self, key: Key, old: Row[V] | None, new: Row[V] | None) -> None:
         for listener in self.listeners:
