@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,9 +38,12 @@ class Server(Recorder):
         self.asked: list[str] = []
         """For one object each."""
         self._listed = listed
+        self.may_list = asyncio.Event()
+        self.may_list.set()
 
     async def get(self, path: str, **_: Any) -> Raw:
         if path == PODS.path():
+            await self.may_list.wait()
             return {"metadata": {"resourceVersion": "9"}, "items": self._listed}
         if path == TENANTS.path():
             return {"items": [self._raw]}
@@ -77,7 +81,11 @@ async def test_conditions_are_told_by_any_leader_and_charges_by_one_that_counted
     assert ({"chargedBytes", "observedGeneration"} <= written.keys()) is stores
 
 
-def reserving(cache: Cache, api: Recorder, clock: list[float]) -> QueueWorker:
+def reserving(
+    cache: Cache,
+    api: Recorder,
+    clock: list[float],
+) -> QueueWorker:
     return QueueWorker(
         cache,
         Writer(api, Leads()),
@@ -86,6 +94,33 @@ def reserving(cache: Cache, api: Recorder, clock: list[float]) -> QueueWorker:
         now=lambda: NOW,
         monotonic=lambda: clock[0],
     )
+
+
+async def settled() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_statuses_are_looked_at_again_once_pods_were_listed() -> None:
+    """Nothing else may change then: the queue has no say about a tenant that can not be read."""
+    cache = team_cache()
+    broken = {**tenant(), "spec": {"quota": "none"}, "status": {"chargedBytes": 8 * GIB}}
+    broken["metadata"]["resourceVersion"] = "2"
+    cache.tenants.see(broken)
+    api = Server(cache, broken, [])
+    api.may_list.clear()
+    statuses = status_worker(
+        cache, api, now=lambda: NOW, epoch=lambda: queue.epoch, periods=Periods(settle=0.0)
+    )
+    queue = reserving(cache, api, [0.0])
+    queue.counted = statuses.look_at_everything
+    running = [asyncio.create_task(statuses.run()), asyncio.create_task(queue.begin())]
+    await settled()
+    assert all("chargedBytes" not in written for written in api.statuses)
+    api.may_list.set()
+    await settled()
+    assert api.statuses[-1]["chargedBytes"] is None
+    running[0].cancel()
 
 
 def row(uid: str, name: str) -> Raw:

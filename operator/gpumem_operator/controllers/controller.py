@@ -174,6 +174,7 @@ class Controller:
         statuses = StatusWorker(
             self.cache, writer, values=values, periods=periods, epoch=lambda: queue.epoch
         )
+        queue.counted = statuses.look_at_everything
         incidents = IncidentWorker(writer, self.cache)
         orders = OrderBook()
         enforcement = EnforcementWorker(self.cache, writer, board=board, orders=orders)
@@ -227,7 +228,6 @@ class Controller:
     async def _run_workers(
         self, writer: Writer, *workers: Worker, board: UsageBoard, exchange: Exchange
     ) -> None:
-        periods = self.options.periods
         async with asyncio.TaskGroup() as group:
             for worker in workers:
                 group.create_task(worker.run())
@@ -236,7 +236,7 @@ class Controller:
                     writer,
                     options=self.options.certificates,
                     namespace=self.options.namespace,
-                    periods=periods,
+                    periods=self.options.periods,
                 )
                 group.create_task(certificates.run())
             if self.options.reports is not None:

@@ -73,6 +73,8 @@ class QueueWorker:
         self._lost = LostPods(cache, writer, monotonic=monotonic)
         self._events = QueueEvents(writer, now=now)
         self._changed: Inbox[str] = Inbox()
+        self.counted: Callable[[], None] = lambda: None
+        """Called once this leader has listed the pods under its epoch."""
 
         def pauses(what: str) -> Pauses:
             again = partial(self._changed.add, what)
@@ -137,6 +139,7 @@ class QueueWorker:
         await self._cache.list_pods(self._writer.api)
         self._begun = True
         self._touched.everything = True
+        self.counted()
 
     async def turn(self) -> None:
         """Reserve what there is room for, and open the gates of pods that have all they need."""
