@@ -28,6 +28,7 @@ from gpumem_operator.controllers.inbox import Inbox
 from gpumem_operator.controllers.lists import read_all, read_changed
 from gpumem_operator.controllers.table import Key, Row, Table
 from gpumem_operator.kube.api import Api
+from gpumem_operator.kube.errors import ApiError
 from gpumem_operator.kube.resources import NAMESPACES, NODES, PODS, POLICIES, TENANTS, Resource
 
 WATCHED_PODS: Final = names.MANAGED_LABEL
@@ -157,13 +158,25 @@ class Cache:
             self.pods.drop(key, uid)
 
     async def list_all(self, api: Api) -> None:
-        """Read everything anew, one kind after the other. Raises ApiError."""
+        """Read everything anew, one kind after the other.
+
+        Raises ApiError: where a kind was refused, after all others were read.
+        """
+        failed: ApiError | None = None
         # Two lists of one table at a time would not tell what went away during which.
         async with self._listing:
             for resource, table in self.tables:
-                if resource is not PODS:
-                    await read_all(api, resource, table)
-            await self._renew_pods(api)
+                try:
+                    if resource is PODS:
+                        await self._renew_pods(api)
+                    else:
+                        await read_all(api, resource, table)
+                except ApiError as error:
+                    if not error.status:  # No answer came, and none would come about the others.
+                        raise
+                    failed = failed or error
+        if failed is not None:
+            raise failed
         self.complete = True
 
     async def list_pods(self, api: Api) -> None:
