@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from chart_rendering import RELEASE
-from devcluster.installation import CHART, NAMESPACE
 from devcluster.node import Node
 from endtoend.team import Team
+from node.release import role_pods, upgraded
 from node.workload import (
     MIB,
     complaints_of_the_roles,
@@ -75,9 +74,6 @@ def without_user(program: str) -> dict[str, Any]:
 def own_users(operator_in_pods: Node, team: Team) -> Iterator[Team]:
     """No user in the values; the team's pods get one where they have none, and need it."""
     cluster = operator_in_pods.cluster
-    where = ("--namespace", NAMESPACE, "--wait", "--timeout=4m")
-    nulls = "--set=operator.runAsUser=null,sidecar.runAsUser=null"
-    cluster.helm("upgrade", RELEASE, CHART, "--reuse-values", nulls, *where)
     meta = {"name": f"users-{team.name}"}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
     constraints: dict[str, Any] = {
@@ -98,10 +94,10 @@ def own_users(operator_in_pods: Node, team: Team) -> Iterator[Team]:
     probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cpu"}, "spec": spec}
     dry = ["create", "--dry-run=server", "-o", "yaml", "-f", "-"]
     team.until(*dry, input=json.dumps(probe), until=f"runAsUser: {USER}")
-    yield team
+    with upgraded(cluster, "operator.runAsUser=null,sidecar.runAsUser=null"):
+        yield team
     for kind in KINDS:
         cluster.kubectl("delete", f"{kind}Binding,{kind}", meta["name"])
-    cluster.helm("rollback", RELEASE, *where)
 
 
 @nvml_everywhere
@@ -123,11 +119,12 @@ def test_a_pod_with_a_user_of_its_namespace_is_capped_and_measured(
     assert (seen["container"], seen["bytes"]) == ("main", HELD_MIB * MIB)
     assert [one["name"] for one in seen["shim"]["frameworks"]] == ["torch"]
 
-    get = ["get", "pods", "-n", NAMESPACE, "-o", "json"]
-    get += ["-l", "app.kubernetes.io/component in (webhook, controller)"]
-    pods = json.loads(operator_in_pods.cluster.kubectl(*get).stdout)["items"]
-    going = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-    assert len(going) == 4
-    for pod in going:
+    stay = [
+        pod
+        for pod in role_pods(operator_in_pods.cluster)
+        if "deletionTimestamp" not in pod["metadata"]
+    ]
+    assert len(stay) == 4
+    for pod in stay:
         assert pod["spec"]["securityContext"].keys().isdisjoint({"runAsUser", "fsGroup"})
     assert complaints_of_the_roles(operator_in_pods.cluster) == []

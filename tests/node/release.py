@@ -1,0 +1,34 @@
+"""The release on a node with other values for the time of a test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from chart_rendering import RELEASE, Object
+from devcluster import Cluster
+from devcluster.installation import CHART, NAMESPACE
+from patience import eventually
+
+ROLES = "app.kubernetes.io/component in (webhook, controller)"
+
+
+@contextmanager
+def upgraded(cluster: Cluster, values: str) -> Iterator[None]:
+    """`values` as `--set` takes them. Afterwards the release before is back, and settled."""
+    where = ("--namespace", NAMESPACE, "--wait", "--timeout=4m")
+    cluster.helm("upgrade", RELEASE, CHART, "--reuse-values", f"--set={values}", *where)
+    try:
+        yield
+    finally:
+        cluster.helm("rollback", RELEASE, *where)
+        # Helm waits for the new pods, and not until the old ones have gone.
+        eventually(lambda: len(role_pods(cluster)) == 4)
+
+
+def role_pods(cluster: Cluster) -> list[Object]:
+    """Pods of webhook and controller, those that are being deleted too."""
+    get = ["get", "pods", "-n", NAMESPACE, "-o", "json", "-l", ROLES]
+    found: list[Object] = json.loads(cluster.kubectl(*get).stdout)["items"]
+    return found
