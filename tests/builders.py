@@ -221,6 +221,14 @@ def containers_of(raw: Raw) -> dict[str, Raw]:
     return {one["name"]: one for kind in kinds for one in spec.get(kind) or ()}
 
 
+def init_names(raw: Raw) -> list[str]:
+    return [one["name"] for one in raw["spec"].get("initContainers") or ()]
+
+
+def volume_names(raw: Raw) -> list[str]:
+    return [one["name"] for one in raw["spec"].get("volumes") or ()]
+
+
 def frozen(raw: Raw, name: str = "train") -> tuple[str | None, str | None]:
     """Source and limit in bytes that admission froze into a container."""
     found = variables(raw, name)

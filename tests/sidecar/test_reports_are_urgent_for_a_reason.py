@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gpumem_sidecar.answer import Limit, Order
 from gpumem_sidecar.outbox import HEARTBEAT_SECONDS, URGENT_SECONDS
 from gpumem_sidecar.report import Acknowledgement
 from sending import GIB, POD, Sender, picture
-
-
-@pytest.fixture
-def sender() -> Sender:
-    made = Sender()
-    assert made.message() is None, "there is nothing to say yet"
-    first = made.message(picture())
-    assert (first["kind"], first["sequence"], first["senderStart"]) == ("Full", 1, "start-1")
-    made.accepted()
-    return made
 
 
 def test_a_container_over_its_limit_makes_every_picture_news(sender: Sender) -> None:

@@ -16,17 +16,6 @@ from gpumem_sidecar.picture import Gpu, Picture
 from gpumem_sidecar.settings import MOST_INTERVAL_SECONDS
 from sending import GIB, Sender, picture
 
-
-@pytest.fixture
-def sender() -> Sender:
-    made = Sender()
-    assert made.message() is None, "there is nothing to say yet"
-    first = made.message(picture())
-    assert (first["kind"], first["sequence"], first["senderStart"]) == ("Full", 1, "start-1")
-    made.accepted()
-    return made
-
-
 CHANGES = {
     "a process holds more": picture(held=10 * GIB + GIB // 5),
     "a process holds less": picture(held=9 * GIB),

@@ -114,9 +114,11 @@ async def test_a_burst_is_judged_rightly_though_every_watch_lags(world: World) -
 
 
 @pytest.mark.parametrize("arrived", ["policies", "tenants", "namespaces"])
-async def test_one_event_of_a_burst_is_enough_to_distrust_the_copies(
-    world: World, arrived: str
+@pytest.mark.parametrize("in_a_list", [False, True], ids=["by its watch", "in a list"])
+async def test_one_object_of_a_burst_is_enough_to_distrust_the_copies(
+    world: World, arrived: str, *, in_a_list: bool
 ) -> None:
+    """After an outage each kind is listed at a time of its own."""
     world.copy("namespaces").put(namespace("team-a", team="old"))
     world.copy("policies").put(policy("old"))
     world.settle()
@@ -125,7 +127,10 @@ async def test_one_event_of_a_burst_is_enough_to_distrust_the_copies(
         "tenants": tenant("t"),
         "namespaces": namespace("team-a", team="a"),
     }
-    world.copy(arrived).put(first[arrived])
+    if in_a_list:
+        world.copy(arrived).replace([first[arrived]])
+    else:
+        world.copy(arrived).put(first[arrived])
     world.server.namespaces["team-a"] = namespace("team-a", team="a")
     world.server.policies, world.server.tenants = [policy("p")], [tenant("t")]
     assert await world.found() == (["p"], ["t"])
@@ -146,25 +151,6 @@ async def test_while_a_watch_is_broken_the_server_is_asked(world: World) -> None
     world.settle()
     world.copies.reflectors["policies"].current = False
     assert await world.found() == ([], [])
-
-
-@pytest.mark.parametrize("listed", ["policies", "tenants", "namespaces"])
-async def test_a_list_may_hold_the_first_of_a_burst_whose_rest_is_on_its_way(
-    world: World, listed: str
-) -> None:
-    """As after an outage: each kind is listed at a time of its own."""
-    world.copy("namespaces").put(namespace("team-a", team="old"))
-    world.copy("policies").put(policy("old"))
-    world.settle()
-    first = {
-        "policies": policy("p"),
-        "tenants": tenant("t"),
-        "namespaces": namespace("team-a", team="a"),
-    }
-    world.copy(listed).replace([first[listed]])
-    world.server.namespaces["team-a"] = namespace("team-a", team="a")
-    world.server.policies, world.server.tenants = [policy("p")], [tenant("t")]
-    assert await world.found() == (["p"], ["t"])
 
 
 async def test_some_seconds_after_a_list_the_copies_are_believed_again(world: World) -> None:

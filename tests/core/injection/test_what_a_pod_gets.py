@@ -14,6 +14,7 @@ from builders import (
     containers_of,
     cpu_container,
     env,
+    init_names,
     native_sidecar,
     pod,
     policy,
@@ -21,18 +22,11 @@ from builders import (
     tenant,
     values,
     variables,
+    volume_names,
 )
 from gpumem_operator import names
 
 SHIM, SIDECAR = names.SHIM_CONTAINER, names.SIDECAR_CONTAINER
-
-
-def init_names(raw: Raw) -> list[str]:
-    return [one["name"] for one in raw["spec"].get("initContainers") or ()]
-
-
-def volume_names(raw: Raw) -> list[str]:
-    return [one["name"] for one in raw["spec"].get("volumes") or ()]
 
 
 def test_the_shim_comes_first_and_the_sidecar_second_before_all_others() -> None:

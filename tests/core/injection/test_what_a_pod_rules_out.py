@@ -13,22 +13,16 @@ from builders import (
     containers_of,
     frozen,
     gib,
+    init_names,
     pod,
     policy,
     review,
     variables,
+    volume_names,
 )
 from gpumem_operator import names
 
 SHIM, SIDECAR = names.SHIM_CONTAINER, names.SIDECAR_CONTAINER
-
-
-def init_names(raw: Raw) -> list[str]:
-    return [one["name"] for one in raw["spec"].get("initContainers") or ()]
-
-
-def volume_names(raw: Raw) -> list[str]:
-    return [one["name"] for one in raw["spec"].get("volumes") or ()]
 
 
 def test_host_pid_and_a_shared_namespace_exclude_each_other() -> None:
