@@ -47,10 +47,17 @@ class Hands:
         try:
             with self._folder(order).container(order.container) as container:
                 order_file.take_back(container, key)
-        except OSError:
-            return  # the pod's folder went with it
+        except Exception:
+            return  # most often the pod's folder went with it
 
     def _outcome(self, order: Order) -> Acknowledgement | None:
+        try:
+            return self._carried_out(order)
+        except Exception:
+            # Whatever it is, it is this order's: it keeps no other one and no report back.
+            return Acknowledgement(order.id, "Failed")
+
+    def _carried_out(self, order: Order) -> Acknowledgement | None:
         if order.action not in self._settings.actions:
             return Acknowledgement(order.id, "Unsupported")
         # Nobody is to end the first process of a node; the first of a namespace may give back.
@@ -58,10 +65,7 @@ class Hands:
         facts = self._look(order.pid) if order.pid >= lowest else None
         if not self._is_meant(facts, order):
             return Acknowledgement(order.id, _why_not(facts))
-        try:
-            return self._kill(order) if order.action == "Kill" else self._reclaim(order, facts)
-        except OSError:
-            return Acknowledgement(order.id, "Failed")
+        return self._kill(order) if order.action == "Kill" else self._reclaim(order, facts)
 
     def _is_meant(self, facts: Facts | Unreadable | None, order: Order) -> TypeGuard[Facts]:
         """The process id may be another one's by now. A sidecar's order is about its own pod: in

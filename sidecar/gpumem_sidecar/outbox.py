@@ -156,4 +156,4 @@ class Outbox:
     def _is_news(self, picture: Picture) -> bool:
         if self._known is None or self._due:
             return True
-        return differs(self._known, picture) or (self.urgent and picture is not self._sent)
+        return differs(self._known, picture) or (picture is not self._sent and self.urgent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from controllers.recording import Leads, Recorder
 from controllers.stored import Raw, managed_pod, sealed, tenant
 from controllers.team_cache import NAMESPACE, SEAL, status_worker, team_cache
+from gpumem_operator import names
 from gpumem_operator.api.quantity import GIB
 from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
@@ -35,17 +37,29 @@ class Server(Recorder):
         super().__init__(cache.tenants, raw)
         self.pods: dict[str, Raw] = {}
         self.namespaces = {"team": NAMESPACE}
+        self.opened: list[str] = []
+        """Names of pods whose gates were taken away."""
+        self.meanwhile: Callable[[], None] = lambda: None
+        """What happens while tenants are read."""
         self.asked: list[str] = []
         """For one object each."""
         self._listed = listed
         self.may_list = asyncio.Event()
         self.may_list.set()
 
+    async def request(self, method: str, path: str, **fields: Any) -> Raw:
+        if method == "PATCH" and "/pods/" in path:
+            name = path.rpartition("/")[2]
+            self.opened.append(name)
+            raise NotFound(f"PATCH {path}", "404", 404)
+        return await super().request(method, path, **fields)
+
     async def get(self, path: str, **_: Any) -> Raw:
         if path == PODS.path():
             await self.may_list.wait()
             return {"metadata": {"resourceVersion": "9"}, "items": self._listed}
         if path == TENANTS.path():
+            self.meanwhile()
             return {"items": [self._raw]}
         self.asked.append(path)
         name = path.rpartition("/")[2]
@@ -55,8 +69,9 @@ class Server(Recorder):
         return found
 
 
-def a_pod(name: str = "train") -> Raw:
-    return managed_pod(name, policy="training", limit_bytes=8 * GIB)
+def a_pod(name: str = "train", *, namespace: str = "team", **fields: Any) -> Raw:
+    made = managed_pod(name, policy="training", limit_bytes=8 * GIB, **fields)
+    return made | {"metadata": made["metadata"] | {"namespace": namespace}}
 
 
 @pytest.mark.parametrize(
@@ -182,8 +197,7 @@ async def test_room_of_a_pod_in_a_namespace_of_nobody_is_free_or_charged(
     labels: dict[str, str], charged: int
 ) -> None:
     """Its gate is open, and the tenant that keeps room for it does not seem to have it."""
-    pod = a_pod()
-    pod["metadata"] |= {"namespace": "moving"}
+    pod = a_pod(namespace="moving")
     kept = row(pod["metadata"]["uid"], "train") | {"namespace": "moving", "podState": "Seen"}
     status = {"epoch": 0, "chargedBytes": 0, "reservations": [kept]}
     raw = {**tenant(selector={"matchLabels": {"team": "a"}}), "status": status}
@@ -204,3 +218,30 @@ async def test_room_of_a_pod_in_a_namespace_of_nobody_is_free_or_charged(
     asked = len(api.asked)
     await worker.turn()
     assert len(api.asked) == asked, "it is asked for again and again"
+
+
+async def test_a_pod_that_comes_while_others_are_asked_about_is_not_taken_for_nobodys() -> None:
+    """Its namespace has come to the tenant, and the watch of namespaces is behind."""
+    raw = {**tenant(selector={"matchLabels": {"team": "a"}}), "status": {"epoch": 0}}
+    cache = Cache(Values(), own_namespace="operator")
+    cache.seal = SEAL
+    cache.tenants.see(raw)
+    for one in (labelled("other", 1, team="a"), labelled("free", 1), labelled("joined", 1)):
+        cache.namespaces.see(one)
+    first, late = (
+        sealed(a_pod(place, namespace=place, gates=(names.QUOTA_GATE,)), SEAL)
+        for place in ("free", "joined")
+    )
+    cache.pods.see(first)
+    api = Server(cache, raw, [first])
+    api.namespaces |= {"free": labelled("free", 1), "joined": labelled("joined", 2, team="a")}
+    api.meanwhile = lambda: cache.pods.see(late)
+    worker = reserving(cache, api, [0.0])
+
+    await worker.turn()
+    opening = asyncio.create_task(worker._opener.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    opening.cancel()
+
+    assert api.opened == ["free"]

@@ -53,6 +53,15 @@ async def test_one_that_changed_meanwhile_is_opened_as_well() -> None:
     assert server.gated == set()
 
 
+async def test_one_that_changed_beside_one_that_can_not_be_opened_is_opened_as_well() -> None:
+    server = Server(waits("one", "team"), waits("s1", "silent"))
+    server.overtaken.add("one")
+    server.refusing.add("silent")
+    with pytest.raises(ApiError, match="left: 1: "):
+        await open_all_gates(server)
+    assert server.gated == {"s1"}
+
+
 async def test_a_namespace_that_refuses_keeps_no_other_gated() -> None:
     silent = [waits(f"s{number:03}", "silent") for number in range(100)]
     server = Server(*silent, *(waits(f"t{number:03}", "team") for number in range(100)))

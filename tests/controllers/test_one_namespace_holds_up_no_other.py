@@ -16,7 +16,7 @@ from gpumem_operator.api.values import Values
 from gpumem_operator.controllers.cache import Cache
 from gpumem_operator.controllers.fences import Fences
 from gpumem_operator.controllers.gate_opener import GateOpener
-from gpumem_operator.controllers.gate_places import MOST
+from gpumem_operator.controllers.gate_places import FIRST, MOST
 from gpumem_operator.controllers.pauses import LONGEST_SECONDS, Pauses
 from gpumem_operator.controllers.writer import Writer
 from gpumem_operator.kube.api import Api
@@ -114,6 +114,24 @@ async def test_a_namespace_whose_patches_fail_gets_one_at_a_time() -> None:
 
     # Who was served longest ago is first, and "next" never was.
     assert [*await scene.asked_for("next"), *await scene.asked_for("first")] == ["next", "first"]
+    await scene.nothing_more_is_asked()
+    running.cancel()
+
+
+async def test_pods_that_are_gone_earn_their_namespace_no_places() -> None:
+    """Nobody's webhook was asked about them."""
+    scene = Scene()
+    opener = GateOpener(scene.cache, scene.writer, Pauses(1.0, again=lambda: None))
+    running = asyncio.create_task(opener.run())
+    gone = [scene.waits(f"g{number:02}", "silent") for number in range(12)]
+    for pod in gone:
+        scene.cache.pods.drop((pod.namespace, pod.name), pod.uid)
+    opener.open(gone)
+    await scene.nothing_more_is_asked()
+
+    opener.open([scene.waits(f"s{number:02}", "silent") for number in range(30)])
+
+    await scene.asked_for(f"s{FIRST - 1:02}")
     await scene.nothing_more_is_asked()
     running.cancel()
 

@@ -61,6 +61,13 @@ def test_where_the_policy_only_observes_nothing_is_to_hold_and_later_it_is_new()
     assert told(incidents, seen(FREE), LATER) == ["LimitNotHeld"]
 
 
+def test_what_was_told_before_a_policy_only_observed_is_told_again_after_it() -> None:
+    incidents = leader()
+    assert told(incidents, seen(FREE), LATER) == ["LimitNotHeld"]
+    assert incidents.look(seen(FREE), LATER + 1, observed=lambda _: True) == []
+    assert told(incidents, seen(FREE), LATER + 700) == ["LimitNotHeld"]
+
+
 def test_a_new_leader_repeats_nothing_that_was_so_before_it() -> None:
     incidents = leader()
     assert told(incidents, seen(FREE, hits=7), 1) == []

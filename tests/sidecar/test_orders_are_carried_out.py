@@ -152,6 +152,19 @@ def test_a_process_that_can_not_be_read_is_not_said_to_be_gone(
     assert program.lives
 
 
+def test_an_order_that_nobody_foresaw_fails_and_holds_up_no_other(program: Program) -> None:
+    def look(pid: int) -> Facts | Unreadable | None:
+        if pid == 4_000_000:
+            raise RuntimeError("nobody thought of this")
+        return facts_of(pid)
+
+    program.tell()
+    hands = Hands(read([], {"GPUMEM_POD_UID": POD, "GPUMEM_RUN_PATH": str(program.run)}), look=look)
+    odd = program.order(id="a-2", pid=4_000_000)
+    assert hands.carry_out([odd, program.order()]) == [Acknowledgement("a-2", "Failed")]
+    assert program.file.exists()
+
+
 def test_a_process_of_another_pod_is_not_the_one(program: Program) -> None:
     program.tell()
     assert results(sidecar(program), program.order(pod_uid="another")) == ["NoSuchProcess"]

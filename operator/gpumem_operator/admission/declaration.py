@@ -218,7 +218,7 @@ def _no_amount(row: Declaration) -> Iterator[Violation]:
 
 def _unit_hint(written: str) -> str:
     """People who know another system write 8 for GiB or 8192 for MiB."""
-    amount = whole_number(written)
+    amount = whole_number(str(written))  # a file may have a number where the API has text
     if not amount:
         return "declare more, or remove the declaration"
     unit = "Gi" if amount < 1024 else "Mi"

@@ -67,12 +67,13 @@ class GateOpener:
         return pod
 
     async def _open(self, pod: WaitingPod) -> None:
-        answered = None
+        answered: bool | None = None
         try:
             with attempt("queue", f"gate of pod {pod.title}") as outcome:
-                await open_gate(self._cache, self._writer, pod)
-            if not outcome.overtaken:
-                answered = not outcome.failed
+                # Of a pod that is gone, the server answers before it asks anybody's webhook.
+                answered = await open_gate(self._cache, self._writer, pod) or None
+            if outcome.failed and not outcome.overtaken:
+                answered = False
         finally:
             self._busy.discard(pod.uid)
             self._places.end(pod.namespace, answered=answered)

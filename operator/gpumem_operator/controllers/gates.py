@@ -13,15 +13,17 @@ from gpumem_operator.kube.resources import PODS
 from gpumem_operator.ledger.groups import WaitingPod
 
 
-async def open_gate(cache: Cache, writer: Writer, pod: WaitingPod) -> None:
+async def open_gate(cache: Cache, writer: Writer, pod: WaitingPod) -> bool:
     """Take our gate from a pod, and take the answer in. Raises Conflict where the pod changed.
 
-    A pod that is gone, is another one by now, or has no gate any more is left alone.
+    Returns whether a patch went through: a pod that is gone, is another one by now, or has no gate
+    any more is left alone.
     """
     row = _as_decided(cache, pod)
-    if row is not None:
-        body = without_gate(row.value.pod, uid=pod.uid, version=str(pod.version))
-        await _write(cache, writer, pod, body)
+    if row is None:
+        return False
+    body = without_gate(row.value.pod, uid=pod.uid, version=str(pod.version))
+    return await _write(cache, writer, pod, body)
 
 
 async def fence(cache: Cache, writer: Writer, pod: WaitingPod, mark: str) -> None:
@@ -49,15 +51,16 @@ def _as_decided(cache: Cache, pod: WaitingPod) -> Row[PodEntry] | None:
     return row
 
 
-async def _write(cache: Cache, writer: Writer, pod: WaitingPod, body: dict[str, Any]) -> None:
+async def _write(cache: Cache, writer: Writer, pod: WaitingPod, body: dict[str, Any]) -> bool:
     path = PODS.path(pod.name, namespace=pod.namespace)
     try:
         cache.pods.see(await writer.merge(path, body))
     except NotFound:
-        return
+        return False
     except Conflict:
         try:
             cache.pods.see(await writer.api.get(path))
         except NotFound:
-            return
+            return False
         raise
+    return True

@@ -96,9 +96,10 @@ class LabelWorker:
         """List all pods without the label, and label those that should have one."""
         look = _Look()
         last: dict[Key, Mapping[str, Any]] = {}
+        to_come_last = frozenset(self._last)
         async for page in pages(self._writer.api, PODS, labels=_UNLABELLED):
             for pod in page.items:
-                if key_of(pod) in self._last:
+                if key_of(pod) in to_come_last:
                     last[key_of(pod)] = pod
                 else:
                     await self._correct(pod, look)
@@ -110,19 +111,20 @@ class LabelWorker:
             self._reasons.add("failure")
 
     async def _follow_departed(self) -> None:
-        """A pod that the watch lost is gone for good, or has lost its label only."""
+        """A pod that the watch or a list shows no more is gone for good, or has lost its label."""
         while True:
             waiting = await self._cache.departed.take()
+            look = _Look()
             while waiting:
                 key, uid = item = waiting.pop()
                 with attempt("labels", f"pod {key[0]}/{key[1]}") as outcome:
-                    await self._look_after(key, uid)
+                    await self._look_after(key, uid, look)
                 if outcome.failed:
                     self._cache.departed.add(item, *waiting)
                     await asyncio.sleep(self._periods.retry)
                     break
 
-    async def _look_after(self, key: Key, uid: str) -> None:
+    async def _look_after(self, key: Key, uid: str, look: "_Look") -> None:
         try:
             pod = await self._writer.api.get(PODS.path(key[1], namespace=key[0]))
         except NotFound:
@@ -133,13 +135,11 @@ class LabelWorker:
         elif names.MANAGED_LABEL in (metadata.get("labels") or {}):
             # Put back meanwhile: the watch has the pod again, and may have told of it already.
             self._cache.pods.see(pod)
-        else:
-            look = _Look()
-            if not await self._correct(pod, look):
-                # Still there, and rightly without the label: it is none of our pods any more.
-                self._cache.pods.drop(key, uid)
-            elif look.left:
-                self._reasons.add("failure")
+        elif not await self._correct(pod, look):
+            # Still there, and rightly without the label: it is none of our pods any more.
+            self._cache.pods.drop(key, uid)
+        elif key in look.left:
+            self._reasons.add("failure")
 
     async def _follow_suspects(self) -> None:
         last: list[Key] = []

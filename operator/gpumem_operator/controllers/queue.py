@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -275,13 +276,20 @@ class QueueWorker:
 
         The watch of pods may be ahead of those of tenants and namespaces: these are read anew.
         """
-        unwanted = [pod for pod in picture.waiting if pod.needs is not None and not pod.needs]
+        unwanted = {
+            pod.uid: pod.namespace
+            for pod in picture.waiting
+            if pod.needs is not None and not pod.needs
+        }
         if not unwanted and not picture.stray:
             return picture
         for raw in (await self._writer.api.get(TENANTS.path())).get("items") or ():
             self._cache.tenants.see(raw)
-        for name in {*(pod.namespace for pod in unwanted), *picture.stray.values()}:
+        for name in {*unwanted.values(), *picture.stray.values()}:
             with suppress(NotFound):
                 self._cache.namespaces.see(await self._writer.api.get(NAMESPACES.path(name)))
         await self._adopt_tenants()
-        return picture_of(self._cache, self._values, recount=recount, known=picture.stray)
+        again = picture_of(self._cache, self._values, recount=recount, known=picture.stray)
+        # About one that came meanwhile nobody was asked: it is for the turn that its coming wants.
+        sure = [pod for pod in again.waiting if pod.needs != {} or pod.uid in unwanted]
+        return replace(again, waiting=tuple(sure))

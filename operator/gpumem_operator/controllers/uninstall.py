@@ -67,7 +67,7 @@ async def open_all_gates(api: Api) -> int:
             return opened
         opener = _Round(api)
         done = sum(await asyncio.gather(*map(opener.open, gated)))
-        if not done and opener.failed:
+        if not done and not opener.overtaken and opener.failed:
             error = next(iter(opener.failed.values()))
             raise ApiError(f"Gates of pods that are left: {len(gated)}", str(error)) from error
         opened += done
@@ -81,6 +81,8 @@ class _Round:
         self._places = asyncio.Semaphore(_AT_ONCE)
         self.failed: dict[str, ApiError] = {}
         """By namespace."""
+        self.overtaken = False
+        """Whether a pod changed meanwhile, and may be open or may be opened now."""
 
     async def open(self, pod: Mapping[str, Any]) -> bool:
         """Whether it was this that opened the gate; a pod that changed is listed again."""
@@ -93,6 +95,7 @@ class _Round:
             try:
                 await self._api.patch(path, body, kind=Patch.MERGE)
             except (NotFound, Conflict):
+                self.overtaken = True
                 return False
             except ApiError as error:
                 self.failed[metadata["namespace"]] = error

@@ -45,8 +45,8 @@ from gpumem_operator.enforcement.tried import tried_in, tried_so_far
 
 WOULD_HAVE: Final = "WouldHave"
 CLOCKS_DIFFER: Final = timedelta(seconds=60)
-"""So much the clocks of two leaders may: a grace period that begins later than that from now was
-begun by a clock that is right no more, and would keep the pod from being acted on until then."""
+"""So much the clocks of two leaders may: what begins later than that from now, the grace period or
+an action, was begun by a clock that is right no more, and would be waited for until then."""
 
 _POLICIES: Final[Mapping[Action, Policy]] = MappingProxyType(
     {"Reclaim": reclaim.step, "Evict": evict.step, "Delete": delete.step, "Kill": kill.step}
@@ -93,7 +93,7 @@ def decide(facts: Facts, now: datetime) -> Decision:
     if level is not Level.OVER:
         return _within(facts, level, now)
     stored = facts.stored
-    if stored is None or stored.status != "True" or stored.since > now + CLOCKS_DIFFER:
+    if stored is None or stored.status != "True" or _begins_later(stored, now):
         since = _whole_second(now)
         begun = _condition(facts, OVER_LIMIT, what_follows(facts), now=since, since=since)
         return Decision(begun, event=_told(facts, OVER_LIMIT))
@@ -105,6 +105,11 @@ def decide(facts: Facts, now: datetime) -> Decision:
 def grace_ends(condition: Condition, settings: Enforcement) -> datetime:
     """When the actions begin, where the pod is over its limit until then."""
     return condition.since + timedelta(seconds=settings.grace_period_seconds)
+
+
+def _begins_later(stored: Condition, now: datetime) -> bool:
+    """By a clock that was not right: it would be waited for that moment."""
+    return max(stored.since, stored.step_began) > now + CLOCKS_DIFFER
 
 
 def _whole_second(moment: datetime) -> datetime:

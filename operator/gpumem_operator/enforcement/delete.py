@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from gpumem_operator.enforcement.evict import no_further, removal, retry
 from gpumem_operator.enforcement.facts import Facts
-from gpumem_operator.enforcement.steps import RETRY_TIME, Doing, Step
+from gpumem_operator.enforcement.steps import RETRY_TIME, Doing, Step, is_recent
 
 
 def step(facts: Facts, began: datetime, now: datetime) -> Step:
@@ -14,6 +14,6 @@ def step(facts: Facts, began: datetime, now: datetime) -> Step:
     if now - began < timedelta(seconds=facts.settings.eviction_timeout_seconds):
         return retry(facts, now)
     # A deletion that failed is tried again, at the same pace.
-    failed = facts.tried is not None and facts.tried.result == "Failed"
-    too_soon = failed and facts.tried is not None and now - facts.tried.at < RETRY_TIME
+    tried = facts.tried if facts.tried and facts.tried.result == "Failed" else None
+    too_soon = tried is not None and is_recent(tried.at, now, RETRY_TIME)
     return Doing(None if too_soon else removal(facts, "Delete", now))

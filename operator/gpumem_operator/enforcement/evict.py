@@ -5,7 +5,15 @@ from typing import Final, Literal
 
 from gpumem_operator.enforcement.ending import Ending, most_seconds
 from gpumem_operator.enforcement.facts import EVICTION_LOOP, Facts
-from gpumem_operator.enforcement.steps import RETRY_TIME, Doing, Finished, Removal, Step, Stopped
+from gpumem_operator.enforcement.steps import (
+    RETRY_TIME,
+    Doing,
+    Finished,
+    Removal,
+    Step,
+    Stopped,
+    is_recent,
+)
 
 MOST_EVICTIONS: Final = 3
 """Of pods of one owner within an hour: its next pod would do the same."""
@@ -26,7 +34,7 @@ def step(facts: Facts, began: datetime, now: datetime) -> Step:
 
 def retry(facts: Facts, now: datetime) -> Doing:
     """An attempt, unless the last one was a moment ago."""
-    too_soon = facts.tried is not None and now - facts.tried.at < RETRY_TIME
+    too_soon = facts.tried is not None and is_recent(facts.tried.at, now, RETRY_TIME)
     return Doing(None if too_soon else removal(facts, "Evict", now))
 
 

@@ -10,6 +10,7 @@ from gpumem_operator.enforcement.steps import (
     Finished,
     Orders,
     Step,
+    is_recent,
     order_id,
 )
 
@@ -19,7 +20,7 @@ def step(facts: Facts, began: datetime, now: datetime) -> Step:
     keys = [(order_id(facts, "Kill", target), target) for target in facts.killable]
     # What was ended is no longer among those that could be.
     ended = [answer for key, answer in facts.answers.items() if key.startswith("Kill-")]
-    if ended and now - max(answer.at for answer in ended) < SETTLE_TIME:
+    if ended and is_recent(max(answer.at for answer in ended), now, SETTLE_TIME):
         return Doing()
     waiting = [(key, target) for key, target in keys if key not in facts.answers]
     if waiting and now - began < ANSWER_TIME:

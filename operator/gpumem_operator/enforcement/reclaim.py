@@ -12,6 +12,7 @@ from gpumem_operator.enforcement.steps import (
     Finished,
     Orders,
     Step,
+    is_recent,
     order_id,
 )
 
@@ -27,7 +28,7 @@ def step(facts: Facts, began: datetime, now: datetime) -> Step:
     if waiting and now - began < ANSWER_TIME:
         return Doing(Orders("Reclaim", waiting))
     done = [answer.at for answer in answers.values() if answer.result == "Done"]
-    if done and now - max(done) < SETTLE_TIME:
+    if done and is_recent(max(done), now, SETTLE_TIME):
         return Doing()
     return _outcome(answers, orders=len(orders))
 

@@ -14,10 +14,9 @@ def now_holds(facts: Facts) -> str:
     if worst.astray:
         held = show_bytes(worst.used.bytes)
         return f"Container {worst.container} holds {held} on {worst.gpu}: {worst.astray}"
-    excess = worst.used.bytes - worst.limit_bytes
     share = f"{worst.used.bytes * 100 // worst.limit_bytes} %"
     # By percent and in rounded amounts a little above the limit reads like the limit.
-    how_far = f"{share}, {show_bytes(excess)} too much" if excess > 0 else share
+    how_far = f"{share}, {show_bytes(worst.excess_bytes)} too much" if worst.is_over else share
     return (
         f"Container {worst.container} holds {show_bytes(worst.used.bytes)} of its limit of"
         f" {show_bytes(worst.limit_bytes)} on {worst.gpu} ({how_far})"

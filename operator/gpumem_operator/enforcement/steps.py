@@ -17,6 +17,11 @@ RETRY_TIME: Final = timedelta(seconds=10)
 """Between two attempts to evict a pod."""
 
 
+def is_recent(moment: datetime, now: datetime, span: timedelta) -> bool:
+    """Whether it was less than so long ago; a moment to come is of a clock that was set back."""
+    return timedelta() <= now - moment < span
+
+
 @dataclass(frozen=True, slots=True)
 class Orders:
     """Orders to senders, by their ids. They are open until they are answered."""

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from gpumem_operator.api.count import named
 from gpumem_operator.reports.cap_hits import CapPlace
 from gpumem_operator.reports.enforcer import Enforcer
 from gpumem_operator.reports.measured import MeasuredPod
@@ -122,6 +123,7 @@ class Incidents:
                 continue
             if falls and observed(view.use.pod):
                 # Should the policy come to hold limits, all of it is new.
+                self._fallen.pop(uid, None)
                 continue
             if before is None and young and self._is_old(view.use.pod):
                 self._fallen[uid] = falls
@@ -200,11 +202,10 @@ def _why(enforcer: Enforcer) -> str:
 
 
 def _ran_into(hits: Sequence[Hit]) -> str:
-    told = [_how_often(hit) for hit in hits[:_MOST_NAMED]]
-    more = f", and {len(hits) - _MOST_NAMED} more" if len(hits) > _MOST_NAMED else ""
+    told = named([_how_often(hit) for hit in hits], most=_MOST_NAMED)
     return (
-        f"{', '.join(told)}{more}: allocations failed although the card may have had room. Use"
-        " less in the program (smaller batches, emptied caches), or declare more."
+        f"{told}: allocations failed although the card may have had room. Use less in the program"
+        " (smaller batches, emptied caches), or declare more."
     )
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from gpumem_operator.api.count import count
 from gpumem_operator.api.quantity import show_bytes
 from gpumem_operator.scaling.facts import PodLoad, Reading, TargetPod
 
@@ -26,7 +27,7 @@ def by_use(pods: Sequence[TargetPod], target_percent: int) -> Reading:
     percent = used * 100 // limit
     told = (
         f"hold {percent}% of their limits ({show_bytes(used)} of {show_bytes(limit)} in"
-        f" {len(known)} pod{'' if len(known) == 1 else 's'}), and {target_percent}% is wanted"
+        f" {count(len(known), 'pod')}), and {target_percent}% is wanted"
     )
     return Reading(loads, told, percent)
 

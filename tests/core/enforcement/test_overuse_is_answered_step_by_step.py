@@ -278,3 +278,17 @@ def test_a_grace_period_that_would_begin_in_the_future_begins_now() -> None:
 def test_a_grace_period_that_began_by_a_clock_that_is_a_little_ahead_goes_on() -> None:
     begun = decide(facts(), at(CLOCKS_DIFFER.total_seconds())).condition
     assert decide(facts(stored=begun), at(0)) == Decision()
+
+
+def test_an_action_that_would_have_begun_in_the_future_begins_anew() -> None:
+    """The leader that began it had a clock that was ahead, and is set right by now."""
+    decision = decide(facts(stored=condition("Evicting", since=0, began=86_400)), at(100))
+    assert decision.condition is not None
+    assert (decision.condition.reason, decision.condition.since) == ("OverLimit", at(100))
+    assert decision.deed is None
+
+
+def test_an_attempt_by_a_clock_that_was_set_back_is_no_reason_to_wait() -> None:
+    evicting = facts(stored=condition("Evicting", began=60, tried=["Reclaim"]))
+    before = replace(evicting, tried=Tried("BlockedByPDB", at(86_400)))
+    assert isinstance(decide(before, at(70)).deed, Removal)
