@@ -35,6 +35,8 @@ USUAL_TIME = {
     "node": "a few minutes, and more where images and programs are built first",
     "kind": "a few minutes",
 }
+TARGET = {"control-plane": "demo", "node": "demo-node", "kind": "kind"}
+"""Of `make`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +86,7 @@ def _demo(place: str, *, keep: bool) -> int:
             _let_go(holder, folder)
             print(closing)
             return 0
-        say("that was all; `make demo KEEP=1` leaves the cluster running to try more")
+        say(f"that was all; `make {TARGET[place]} KEEP=1` leaves the cluster running to try more")
     except BaseException:
         say("ending the cluster")
         _end(holder, folder)

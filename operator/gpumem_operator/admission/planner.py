@@ -197,7 +197,8 @@ def _our_containers(
 ) -> tuple[Mapping[str, Any], ...]:
     ours: list[Mapping[str, Any]] = []
     if shimmed:
-        ours.append(shim.init_container(values.sidecar, requests=not facts.pod_resources))
+        requests = not facts.pod_resources
+        ours.append(shim.init_container(values.sidecar, requests=requests, as_root=facts.as_root))
     if settings.sidecar:
         ours.append(
             sidecar.sidecar_container(

@@ -114,6 +114,8 @@ class PodFacts:
     violations: tuple[Violation, ...]
     pod_resources: bool = False
     """Whether spec.resources bounds what its containers request together."""
+    as_root: bool = False
+    """Whether its securityContext has all containers run as root that say nothing else."""
     shared_by_admission: bool = False
     """Whether an earlier admission had processes shared: the author said nothing about it."""
     managers: tuple[Manager, ...] = ()
@@ -157,6 +159,7 @@ def gather(pod: Mapping[str, Any], memory_resource: str, *, namespace: str = "")
         ),
         violations=tuple(violations),
         pod_resources=any((spec.get("resources") or {}).values()),
+        as_root=(spec.get("securityContext") or {}).get("runAsUser") == 0,
     )
 
 

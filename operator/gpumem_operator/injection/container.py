@@ -14,6 +14,7 @@ from gpumem_operator import names
 from gpumem_operator.api.values import ContainerResources, SidecarValues
 
 USER_FIELDS: Final = ("runAsUser", "runAsGroup")
+_NOT_ROOT: Final = 65532
 
 
 def our_container(
@@ -26,14 +27,17 @@ def our_container(
     env: Sequence[Mapping[str, Any]] = (),
     visible_devices: str = "void",
     requests: bool = True,
+    as_root: bool = False,
 ) -> dict[str, Any]:
     """A container that the restricted Pod Security level admits and that asks for no GPU.
 
     NVIDIA_VISIBLE_DEVICES is always said, because images made from CUDA images set it to `all`.
     Without `requests` it takes of what is requested for the pod as a whole: all containers
-    together may not request more than spec.resources does.
+    together may not request more than spec.resources does. `as_root`: the pod says that its
+    containers run as root, so where the cluster chooses users it chooses none for ours.
     """
-    user = {key: values.run_as_user for key in USER_FIELDS if values.run_as_user is not None}
+    chosen = _NOT_ROOT if as_root and values.run_as_user is None else values.run_as_user
+    user = {key: chosen for key in USER_FIELDS if chosen is not None}
     amounts = {"cpu": resources.cpu, "memory": resources.memory}
     requested = amounts if requests else dict.fromkeys(amounts, "0")
     return {

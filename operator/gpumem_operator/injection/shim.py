@@ -71,8 +71,8 @@ def volumes() -> tuple[Mapping[str, Any], ...]:
     )
 
 
-@lru_cache(maxsize=4)
-def init_container(values: SidecarValues, *, requests: bool) -> Mapping[str, Any]:
+@lru_cache(maxsize=8)
+def init_container(values: SidecarValues, *, requests: bool, as_root: bool) -> Mapping[str, Any]:
     """The container that copies the shim; it must be the first one of the pod."""
     return our_container(
         names.SHIM_CONTAINER,
@@ -84,4 +84,5 @@ def init_container(values: SidecarValues, *, requests: bool) -> Mapping[str, Any
             {"name": names.NO_TOKEN_VOLUME, "mountPath": names.TOKEN_PATH, "readOnly": True},
         ],
         requests=requests,
+        as_root=as_root,
     )

@@ -29,10 +29,11 @@ def sidecar_container(
         namespace_of_pod=not facts.host_pid
         and (shares_processes or bool(facts.share_process_namespace)),
         requests=not facts.pod_resources,
+        as_root=facts.as_root,
     )
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _container(
     sidecar: SidecarValues,
     report: ReportValues,
@@ -42,6 +43,7 @@ def _container(
     probed: bool,
     namespace_of_pod: bool,
     requests: bool,
+    as_root: bool,
 ) -> Mapping[str, Any]:
     env = [
         _field("GPUMEM_POD_NAME", "metadata.name"),
@@ -75,6 +77,7 @@ def _container(
         env=env,
         visible_devices="all" if toolkit else "void",
         requests=requests,
+        as_root=as_root,
     )
     container["restartPolicy"] = "Always"
     if probed:

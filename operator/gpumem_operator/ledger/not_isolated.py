@@ -8,6 +8,7 @@ from typing import Final
 
 from gpumem_operator import names
 from gpumem_operator.api import conditions
+from gpumem_operator.api.count import named
 from gpumem_operator.api.transitions import Finding
 
 MOST_NAMED: Final = 5
@@ -23,12 +24,11 @@ def namespaces_not_isolated(namespaces: tuple[str, ...]) -> Finding:
             conditions.ISOLATED,
             "In each of its namespaces containers that ask for no GPU get none.",
         )
-    more = f" and {len(namespaces) - MOST_NAMED} more" if len(namespaces) > MOST_NAMED else ""
     return Finding(
         kind,
         "True",
         conditions.LABEL_MISSING,
-        f"{', '.join(namespaces[:MOST_NAMED])}{more}: containers that ask for no GPU may see those"
+        f"{named(namespaces, most=MOST_NAMED)}: containers that ask for no GPU may see those"
         f" of its node, by its image or by envFrom, and nobody is charged. Next step: kubectl label"
         f" namespace {' '.join(namespaces[:MOST_NAMED])} {names.ISOLATE_LABEL}=true",
     )

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from gpumem_operator import names
+from gpumem_operator.api.count import named
 from gpumem_operator.api.quantity import show_apart, show_bytes
 from gpumem_operator.ledger.book import Obstacle, Reason
 from gpumem_operator.ledger.charged_pod import ChargedPod
 
 MOST_HOLDERS: Final = 3
-SO_MANY: Final = "so many of its tenant's pods are on their way at once that no more can be noted"
+SO_MANY: Final = "so many pods of the tenant are on their way at once that no more can be noted"
 
 
 def asks(undeclared: Sequence[str] = ()) -> str:
@@ -100,9 +101,8 @@ def counted_whole(undeclared: Sequence[str]) -> Iterator[str]:
     """One sentence on containers that say nothing; none without them."""
     if undeclared:
         several = len(undeclared) > 1
-        more = f" and {len(undeclared) - 3} more" if len(undeclared) > 3 else ""
         yield (
-            f"{'Containers' if several else 'Container'} {', '.join(undeclared[:3])}{more}"
+            f"{'Containers' if several else 'Container'} {named(undeclared)}"
             f" {'declare' if several else 'declares'} no GPU memory, so each of"
             f" {'their' if several else 'its'} GPUs counts as a whole one"
         )

@@ -67,6 +67,14 @@ def test_by_null_the_cluster_chooses_the_user() -> None:
         assert context["runAsNonRoot"] is True
 
 
+def test_in_a_pod_that_runs_as_root_they_have_a_user_also_where_the_cluster_chooses() -> None:
+    """The kubelet starts no container as root that says it is not."""
+    raw = pod(securityContext={"runAsUser": 0})
+    stored = containers_of(admitted(raw, policy(), values=values(sidecar={"runAsUser": None})))
+    for name in (SHIM, SIDECAR):
+        assert stored[name]["securityContext"]["runAsUser"] == 65532
+
+
 def test_their_requests_are_their_limits_so_that_a_guaranteed_pod_stays_guaranteed() -> None:
     stored = containers_of(admitted(pod(), policy()))
     for name in (SHIM, SIDECAR):
