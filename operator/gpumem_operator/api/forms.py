@@ -12,9 +12,9 @@ from typing import Any, Final
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
-_QUALIFIED: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{DNS_LABEL}(\.{DNS_LABEL})*"
+LABEL_NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _HOST: Final = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?"
 _FRACTION: Final = r"(\.[0-9]{1,3})?"
 _WHOLE_FRACTION: Final = r"(\.(25|5|75))?"
@@ -48,15 +48,17 @@ class Form:
 
 
 RESOURCE: Final = Form(
-    rf"^{_SUBDOMAIN}/{_QUALIFIED}$", "not an extended resource: write for example nvidia.com/gpu"
+    rf"^{_SUBDOMAIN}/{LABEL_NAME}$", "not an extended resource: write for example nvidia.com/gpu"
 )
-NAMESPACE: Final = Form(f"^{_LABEL}$", "not the name of a namespace: write for example kube-system")
+NAMESPACE: Final = Form(
+    f"^{DNS_LABEL}$", "not the name of a namespace: write for example kube-system"
+)
 NAME: Final = Form(
     f"^{_SUBDOMAIN}$",
     "not the name of an object: small letters, digits, '-' and '.', for example gpu.nvidia.com",
 )
 OPTIONAL_NAME: Final = Form(f"^({_SUBDOMAIN})?$", NAME.sentence)
-LABEL: Final = Form(f"^({_QUALIFIED})?$", "not the value of a label")
+LABEL: Final = Form(f"^({LABEL_NAME})?$", "not the value of a label")
 IMAGE: Final = Form(
     r"^[A-Za-z0-9][-A-Za-z0-9._:/@+]*$",
     "not an image: write for example registry.example/gpu-memory-sidecar:1.0",

@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
+from gpumem_operator.api.forms import DNS_LABEL, LABEL_NAME
 from gpumem_operator.api.quantity import format_bytes, parse_bytes
 from gpumem_operator.api.quantity_rules import POSITIVE, QUANTITY_SCHEMA
 from gpumem_operator.api.rules import Rule, matching, problems_of, with_validations
@@ -44,9 +45,7 @@ Bytes = Annotated[
 
 PositiveBytes = Annotated[Bytes, POSITIVE]
 
-_LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_DNS_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-LABEL_KEY_PATTERN = rf"^({_DNS_LABEL}(\.{_DNS_LABEL})*/)?{_LABEL_NAME}$"
+LABEL_KEY_PATTERN = rf"^({DNS_LABEL}(\.{DNS_LABEL})*/)?{LABEL_NAME}$"
 
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 LabelKey = Annotated[
@@ -57,7 +56,7 @@ LabelKey = Annotated[
 LabelValue = Annotated[
     str,
     Field(max_length=63),
-    matching(rf"^({_LABEL_NAME})?$", "'{self}' can not be the value of a label"),
+    matching(rf"^({LABEL_NAME})?$", "'{self}' can not be the value of a label"),
 ]
 
 
