@@ -1,4 +1,4 @@
-"""A tenant that is gone, or whose status can not be written, stops nobody else's queue."""
+"""A tenant that is gone, or whose status can not be written any more, stops nobody else's queue."""
 
 from __future__ import annotations
 

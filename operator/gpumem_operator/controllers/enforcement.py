@@ -225,7 +225,7 @@ class EnforcementWorker:
         try:
             self._cache.pods.see(await self._writer.apply(path, body, manager=FIELD_MANAGER))
         except NotFound:
-            self._watched.pop(pod.uid, None)
+            self._let_be(pod.uid)
             return False
         return True
 

@@ -111,7 +111,7 @@ class Intake:
         self._documents = documents
         self._lapsed = lapsed
         self._monotonic = monotonic
-        # A sender may come every 500 ms while an order is open.
+        # A sender may come every 500 ms: while a pod of its is over its limit, or an order is open.
         self._senders = Rates(per_second=4, burst=20, monotonic=monotonic)
         self._largest = Rates(per_second=1 / 8, burst=4, monotonic=monotonic)
         """Senders by bytes, in reports of the largest size."""

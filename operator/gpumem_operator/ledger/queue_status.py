@@ -90,10 +90,8 @@ def explain_place(place: Place, tenant: str, holders: Sequence[ChargedPod]) -> s
 
 def explain_unreadable(pod: WaitingPod) -> str:
     """Of a pod of which cannot be told whose room it needs."""
-    return (
-        f"{pod.title} waits: a tenant of its namespace can not be read, so it is not known how much"
-        " room there is. Next step: the platform team corrects the tenant (kubectl get gmt)"
-    )
+    why, step = cause(Obstacle(Reason.UNREADABLE)), NEXT_STEP[Reason.UNREADABLE]
+    return f"{pod.title} waits: {why}. Next step: {step} (kubectl get gmt)"
 
 
 def _cause(place: Place) -> str:
