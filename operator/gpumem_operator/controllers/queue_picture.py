@@ -53,16 +53,18 @@ def picture_of(
     *,
     recount: Container[str] = frozenset(),
     known: Container[str] = frozenset(),
+    without: Container[str] = frozenset(),
 ) -> Picture:
     """Reads nothing but the cache. `known` are uids of pods that were seen before tenants and
-    namespaces were read as they are: who charges them is true.
+    namespaces were read as they are: who charges them is true. Tenants `without` whom this is done
+    are left as they are, and so are pods that need room of them.
 
     Of tenants that nobody waits for nothing is summed up, unless `recount` has their name: this is
     done at each change of a pod.
     """
     rows = cache.gated_pods()
     gated = [row.value for row in rows]
-    waiting = tuple(_waiting_pods(cache, values, rows))
+    waiting = tuple(_waiting_pods(cache, values, rows, without))
     asked = {tenant for pod in waiting for tenant in pod.needs or ()}
     accounts, stored, charged = [], {}, {}
     for (_, name), row in sorted(cache.tenants.rows()):
@@ -73,7 +75,7 @@ def picture_of(
             status.get("queuedBytes") is not None
             and status.get("observedGeneration") == record.generation
         )
-        if record.spec is None or name not in cache.memberships.by_tenant:
+        if record.spec is None or name not in cache.memberships.by_tenant or name in without:
             continue
         if counted and not concerned:
             continue
@@ -135,7 +137,7 @@ def _reserved_pods(
 
 
 def _waiting_pods(
-    cache: Cache, values: Values, gated: Sequence[Row[PodEntry]]
+    cache: Cache, values: Values, gated: Sequence[Row[PodEntry]], without: Container[str]
 ) -> Iterable[WaitingPod]:
     revisions = _revisions(cache, {row.value.pod["metadata"]["namespace"] for row in gated})
     for row in gated:
@@ -145,7 +147,7 @@ def _waiting_pods(
             namespace=metadata["namespace"],
             name=metadata["name"],
             created=created_at(pod),
-            needs=needs_of(cache, values, pod),
+            needs=needs_of(cache, values, pod, without=without),
             priority=pod.pod["spec"].get("priority") or 0,
             group=pod.group,
             version=row.version,
@@ -155,16 +157,20 @@ def _waiting_pods(
         )
 
 
-def needs_of(cache: Cache, values: Values, pod: PodEntry) -> Mapping[str, int] | None:
-    """Bytes by tenant that a pod with our gate waits for; None where not all can be read."""
+def needs_of(
+    cache: Cache, values: Values, pod: PodEntry, *, without: Container[str] = frozenset()
+) -> Mapping[str, int] | None:
+    """Bytes by tenant that a pod with our gate waits for; None where not all can be read, or one
+    of them is to be left as it is."""
     namespace = pod.pod["metadata"]["namespace"]
     if cache.memberships.unreadable or cache.namespaces.get(("", namespace)) is None:
         return None
-    return {
+    needs = {
         tenant.name: pod.charge(rates_of(tenant.spec.quota, values)) or 0
         for tenant in cache.memberships.by_namespace.get(namespace, ())
         if tenant.spec is not None and tenant.spec.quota.on_exceeded != "Warn"
     }
+    return None if any(name in without for name in needs) else needs
 
 
 Revisions = Mapping[tuple[str, str], Mapping[str, int]]

@@ -24,7 +24,8 @@ def cause(
     """Why a pod waits, of so many that go on together; `missing` ones of them are not there."""
     if obstacle.reason is Reason.UNREADABLE:
         return (
-            "a tenant of its namespace can not be read, so it is not known how much room there is"
+            "a tenant of its namespace can not be read or written, so it is not known how much room"
+            " there is"
         )
     if obstacle.reason is Reason.FULL:
         return SO_MANY
