@@ -16,15 +16,22 @@ ROLES = "app.kubernetes.io/component in (webhook, controller)"
 
 @contextmanager
 def upgraded(cluster: Cluster, values: str) -> Iterator[None]:
-    """`values` as `--set` takes them. Afterwards the release before is back, and settled."""
+    """`values` as `--set` takes them, in all pods. Afterwards the release before is back in all."""
     where = ("--namespace", NAMESPACE, "--wait", "--timeout=4m")
     cluster.helm("upgrade", RELEASE, CHART, "--reuse-values", f"--set={values}", *where)
+    wait_until_settled(cluster)
     try:
         yield
     finally:
         cluster.helm("rollback", RELEASE, *where)
-        # Helm waits for the new pods, and not until the old ones have gone.
-        eventually(lambda: len(role_pods(cluster)) == 4)
+        wait_until_settled(cluster)
+
+
+def wait_until_settled(cluster: Cluster) -> None:
+    """Helm waits for the new pods; the old ones answer as before until they have gone."""
+    eventually(
+        lambda: all("deletionTimestamp" not in pod["metadata"] for pod in role_pods(cluster))
+    )
 
 
 def role_pods(cluster: Cluster) -> list[Object]:
