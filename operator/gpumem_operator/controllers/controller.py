@@ -6,7 +6,6 @@ and back: workers, lease released, health endpoint, kopf
 
 import asyncio
 import gc
-import logging
 import os
 import signal
 import socket
@@ -47,8 +46,6 @@ from gpumem_operator.metrics.usage import UsageCollector, showing
 from gpumem_operator.reports.pictures import Sender
 from gpumem_operator.reports.report import Acknowledgement
 from gpumem_operator.reports.snapshot import Snapshot
-
-_LOG = logging.getLogger(__name__)
 
 
 class Worker(Protocol):

@@ -4,7 +4,6 @@ Events only. kopf's other handlers leave finalizers or annotations on users' obj
 operator being down must never keep an object from being deleted.
 """
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ from gpumem_operator.controllers.cache import WATCHED_PODS, Cache
 from gpumem_operator.controllers.table import Table, key_of
 from gpumem_operator.kube.api import load_configuration
 from gpumem_operator.kube.resources import PODS, Resource
-
-_LOG = logging.getLogger(__name__)
 
 
 def make_registry(cache: Cache, kubeconfig: Path | None) -> kopf.OperatorRegistry:

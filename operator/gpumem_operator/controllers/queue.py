@@ -5,7 +5,6 @@ crash between two requests overruns nothing; the next turn, or the next leader, 
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Container
 from contextlib import suppress
@@ -37,7 +36,6 @@ from gpumem_operator.ledger.queue import Turn, decide
 from gpumem_operator.ledger.queue_status import queue_status
 from gpumem_operator.metrics.controller import RECONCILE_SECONDS
 
-_LOG = logging.getLogger(__name__)
 _SETTLE: Final = 0.05
 """Seconds in which changes are gathered: a queue that moves is written some times a second."""
 _LOOK_AGAIN: Final = 10.0
